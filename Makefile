@@ -1,0 +1,51 @@
+# One command for each thing. `make chat` to hold a conversation, `make test` to prove everything.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SHARED ?= ../shared
+
+.PHONY: chat test lint types architecture tests format lock clean bench-turn bench-summary
+
+chat: $(READY)
+	@$(BIN)/nitka chat
+
+test: lint types architecture tests
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+architecture: $(READY)
+	$(BIN)/lint-imports
+
+tests: $(READY)
+	$(BIN)/pytest -q
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench-turn: $(READY)
+	$(BIN)/python benchmarks/turn.py --floor $(SHARED)/bench/floor.py
+
+bench-summary: $(READY)
+	$(BIN)/python benchmarks/summary.py $(SHARED)/data/summary_dev.jsonl --scorer $(SHARED)/bench/score_summary.py
+
+# Everything that is tested is pinned in requirements.lock; `make lock` renews it.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+lock:
+	$(BIN)/uv pip compile --quiet pyproject.toml --all-extras --group dev --universal --no-emit-index-url \
+		--no-header --no-annotate --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""nitka: conversation state for models that remember nothing."""
