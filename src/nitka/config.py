@@ -1,0 +1,107 @@
+"""The only reader of the environment: one frozen value, built once at the door and passed inward.
+
+Rules: an unset and an empty variable are the same. Values are checked here and nowhere repaired. All that is wrong is
+told in ONE `BadInput` that names the variables and never their values, since any of them may hold a secret. Nothing is
+made on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nitka.errors import BadInput
+
+OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the environment says. Fields that may hold a secret (also as a password inside a URL) stay out of `repr`.
+
+    `root_keys` is the raw text of `NITKA_ROOT_KEYS`, for the vault to read. `store` is a database URL. `model` is what
+    `models.choose` takes.
+    """
+
+    base_url: str = field(default=OPENAI, repr=False)
+    api_key: str = field(default="", repr=False)
+    root_keys: str = field(default="", repr=False)
+    key_file: Path
+    store: str = field(repr=False)
+    model: str = "offline"
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """Read the variables named in `CHECKS`; raises `BadInput`.
+
+        Default places follow the XDG Base Directory Specification: keys in the configuration folder, the database in
+        the data folder.
+        """
+        wrong = [name for name, good in CHECKS.items() if environ.get(name) and not good(environ[name])]
+        if wrong:
+            raise BadInput(f"Environment: {', '.join(wrong)} cannot be used as it is.")
+        home = Path(environ.get("HOME") or Path.home())
+        data = _xdg(environ, "XDG_DATA_HOME", home / ".local" / "share")
+        keys = _xdg(environ, "XDG_CONFIG_HOME", home / ".config") / "nitka" / "keys.json"
+        return cls(
+            base_url=(environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/"),
+            api_key=environ.get("OPENAI_API_KEY", ""),
+            root_keys=environ.get("NITKA_ROOT_KEYS", ""),
+            key_file=_under(home, environ["NITKA_KEY_FILE"]) if environ.get("NITKA_KEY_FILE") else keys,
+            store=environ.get("NITKA_STORE") or f"sqlite:///{data / 'nitka' / 'nitka.db'}",
+            model=environ.get("NITKA_MODEL") or "offline",
+        )
+
+
+def web_url(value: str) -> bool:
+    """Whether a value is an http or https URL with a host and, if any, a port in range."""
+    if not _printable(value):
+        return False
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
+
+
+def _printable(value: str) -> bool:
+    """One word of visible ASCII: what an HTTP header or a URL can carry unchanged."""
+    return value.isascii() and value.isprintable() and " " not in value
+
+
+def _text(value: str) -> bool:
+    """Printable, not blank, and valid Unicode, which the bytes of an environment need not be."""
+    return value.isprintable() and bool(value.strip())
+
+
+def _lines(value: str) -> bool:
+    """As `_text`, but it may span lines."""
+    return all(_text(line) or not line.strip() for line in value.splitlines()) and bool(value.strip())
+
+
+def _store(value: str) -> bool:
+    """A database URL. What it may say is for the store to judge; here only that it has a scheme."""
+    return _text(value) and "://" in value
+
+
+CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "OPENAI_BASE_URL": web_url,
+    "OPENAI_API_KEY": _printable,
+    "NITKA_ROOT_KEYS": _lines,
+    "NITKA_KEY_FILE": _text,
+    "NITKA_STORE": _store,
+    "NITKA_MODEL": _text,
+}
+
+
+def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    """A base folder. The specification has relative values ignored."""
+    value = Path(environ.get(name, ""))
+    return value if value.is_absolute() else default
+
+
+def _under(home: Path, value: str) -> Path:
+    return home / value[2:] if value.startswith("~/") else Path(value)

@@ -1,0 +1,102 @@
+"""The environment is read in one place, checked there, and never quoted."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nitka.config import CHECKS, OPENAI, Settings
+from nitka.errors import BadInput
+
+TAIL = "cannot be used as it is."
+HOME = {"HOME": "/home/anna"}
+GOOD = {
+    "OPENAI_BASE_URL": "http://user:hush-hush@localhost:11434/v1/",
+    "OPENAI_API_KEY": "sk-very-secret",
+    "NITKA_ROOT_KEYS": "one:c2VjcmV0\ntwo:aGlkZGVu",
+    "NITKA_KEY_FILE": "/etc/nitka/ключи.json",
+    "NITKA_STORE": "postgresql://nitka:pass-word@db/nitka",
+    "NITKA_MODEL": "openai:gpt-5-mini",
+}
+BAD = {
+    "OPENAI_BASE_URL": [
+        "localhost:11434",
+        "ftp://localhost/v1",
+        "http://",
+        "http://h:99999/v1",
+        "http://h:port",
+        "http://a b/",
+        "http://[::1",
+    ],
+    "OPENAI_API_KEY": ["two words", "ключ", "sk-\udcff", "sk-\n"],
+    "NITKA_ROOT_KEYS": ["  ", "a\x00b", "one:\udcff"],
+    "NITKA_KEY_FILE": ["  ", "/etc/\x00", "/etc/\udcff"],
+    "NITKA_STORE": ["  ", "nitka.db", "sqlite:///a\x00b"],
+    "NITKA_MODEL": ["  ", "openai:\udcff", "openai:a\nb"],
+}
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    settings = Settings.read(HOME)
+    assert (settings.base_url, settings.api_key, settings.root_keys, settings.model) == (OPENAI, "", "", "offline")
+    assert settings.key_file == Path("/home/anna/.config/nitka/keys.json")
+    assert settings.store == "sqlite:////home/anna/.local/share/nitka/nitka.db"
+
+
+def test_what_is_set_is_taken() -> None:
+    settings = Settings.read(HOME | GOOD)
+    assert settings == Settings(
+        base_url="http://user:hush-hush@localhost:11434/v1",
+        api_key=GOOD["OPENAI_API_KEY"],
+        root_keys=GOOD["NITKA_ROOT_KEYS"],
+        key_file=Path(GOOD["NITKA_KEY_FILE"]),
+        store=GOOD["NITKA_STORE"],
+        model=GOOD["NITKA_MODEL"],
+    )
+
+
+def test_an_empty_variable_is_as_if_unset() -> None:
+    assert Settings.read(HOME | dict.fromkeys(CHECKS, "")) == Settings.read(HOME)
+
+
+def test_xdg_folders_are_followed_and_relative_ones_ignored() -> None:
+    there = Settings.read(HOME | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"})
+    assert (there.key_file, there.store) == (Path("/c/nitka/keys.json"), "sqlite:////d/nitka/nitka.db")
+    assert Settings.read(HOME | {"XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": "d"}) == Settings.read(HOME)
+
+
+def test_a_tilde_in_the_key_file_is_the_home_folder() -> None:
+    assert Settings.read(HOME | {"NITKA_KEY_FILE": "~/k.json"}).key_file == Path("/home/anna/k.json")
+
+
+def test_secrets_stay_out_of_repr() -> None:
+    shown = repr(Settings.read(HOME | GOOD))
+    for secret in ("hush-hush", "sk-very-secret", "c2VjcmV0", "pass-word"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_malformed_value_is_named_and_not_shown(name: str, value: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        Settings.read(HOME | GOOD | {name: value})
+    assert name in str(caught.value)
+    assert value.strip() == "" or value not in str(caught.value)
+    assert all(other not in str(caught.value) for other in CHECKS if other != name)
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    with pytest.raises(BadInput) as caught:
+        Settings.read(HOME | {name: values[0] for name, values in BAD.items()})
+    assert all(name in str(caught.value) for name in CHECKS)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(CHECKS)), st.text(st.characters(codec=None), min_size=8, max_size=40)))
+def test_any_environment_is_either_read_or_refused_without_a_quotation(environ: dict[str, str]) -> None:
+    try:
+        Settings.read(HOME | environ)
+    except BadInput as error:
+        told = set(re.findall(r"[A-Z]+_[A-Z_]+", str(error)))
+        assert told and told <= environ.keys()
+        assert str(error) == str(BadInput(f"Environment: {', '.join(n for n in CHECKS if n in told)} {TAIL}"))
