@@ -1,0 +1,80 @@
+-- Queries on what belongs to a person: each names exactly one owner.
+
+-- name: owner
+select incarnation, n from owners where owner = ?
+
+-- name: add_owner
+insert into owners (owner, incarnation, n) values (?, ?, 0)
+
+-- name: advance_owner
+update owners set n = ? where owner = ?
+
+-- name: session
+select session, incarnation, head, body from sessions where owner = ? and session = ?
+
+-- name: sessions
+select session, incarnation, head, body from sessions where owner = ? and session > ? order by session limit ?
+
+-- name: add_session
+insert into sessions (owner, session, incarnation, head, body) values (?, ?, ?, ?, ?) on conflict do nothing
+
+-- name: advance_session
+update sessions set head = ?, body = ? where owner = ? and session = ?
+
+-- name: rows_newest_first
+select seq, n, body from messages where owner = ? and session = ? and seq >= ? and seq < ? order by seq desc
+
+-- name: add_message
+insert into messages (owner, session, seq, n, body) values (?, ?, ?, ?, ?)
+
+-- name: forget_messages
+update messages set body = null where owner = ? and session = ? and seq >= ? and seq < ? and body is not null
+
+-- name: turn_key
+select seq from turn_keys where owner = ? and session = ? and key = ?
+
+-- name: add_turn_key
+insert into turn_keys (owner, session, key, seq) values (?, ?, ?, ?)
+
+-- name: folds
+select session, kind, cursor, version, body from folds where owner = ? and session = ?
+
+-- name: put_fold
+insert into folds (owner, session, kind, cursor, version, body) values (?, ?, ?, ?, ?, ?)
+on conflict do update set cursor = excluded.cursor, version = excluded.version, body = excluded.body
+
+-- name: drop_fold
+delete from folds where owner = ? and session = ? and kind = ?
+
+-- name: erase_session_messages
+delete from messages where owner = ? and session = ?
+
+-- name: erase_session_turn_keys
+delete from turn_keys where owner = ? and session = ?
+
+-- name: erase_session_folds
+delete from folds where owner = ? and session = ?
+
+-- name: erase_session
+delete from sessions where owner = ? and session = ?
+
+-- name: count_live
+select count(*) from messages where owner = ? and body is not null
+
+-- name: count_live_of_session
+select count(*) from messages where owner = ? and session = ? and body is not null
+
+-- name: erase_messages
+delete from messages where owner = ?
+
+-- name: erase_turn_keys
+delete from turn_keys where owner = ?
+
+-- name: erase_folds
+delete from folds where owner = ?
+
+-- name: erase_sessions
+delete from sessions where owner = ?
+
+-- name: erase_owner
+delete from owners where owner = ?

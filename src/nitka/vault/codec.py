@@ -1,0 +1,138 @@
+"""Between values and sealed rows: messages, sessions, summaries.
+
+A sealed value is compact JSON. Whoever reads one takes the fields he knows and leaves the rest, so that an older
+nitka can read what a newer one wrote, as long as the version byte of the seal is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from nitka.errors import Damaged
+from nitka.store.port import FoldRow, Row, SessionRow
+from nitka.types import Message, Sealed, SessionInfo, Tag
+from nitka.vault.keychain import Owner, id_bytes
+from nitka.vault.seal import Kind, Place
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message as it lies in its row: with its turn's key and its size by the counter that was in force."""
+
+    message: Message
+    turn_key: Tag
+    counter: str = ""
+    tokens: int = 0
+
+
+def micros(at: datetime) -> int:
+    """Microseconds since 1970-01-01 UTC of an aware datetime."""
+    return (at - EPOCH) // MICROSECOND
+
+
+def moment(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
+
+
+def session_tag(owner: Owner, session: str) -> Tag:
+    """The tag of one of the owner's sessions. Raises `BadId`."""
+    return owner.key.tags.tag(b"session", id_bytes(session, "session id"))
+
+
+def key_tag(owner: Owner, session: Tag, key: bytes) -> Tag:
+    """The tag of a turn's key within its session."""
+    return owner.key.tags.tag(b"turn", session, key)
+
+
+def seal_message(owner: Owner, session_incarnation: bytes, stored: Stored) -> Row:
+    message = stored.message
+    content: dict[str, Any] = {
+        "role": message.role,
+        "text": message.text,
+        "at": micros(message.at),
+        "key": stored.turn_key.hex(),
+        "size": [stored.counter, stored.tokens],
+    }
+    if message.zone:
+        content["zone"] = message.zone
+    if message.channel:
+        content["channel"] = message.channel
+    if message.interrupted:
+        content["interrupted"] = True
+    place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, message.seq, message.n)
+    return Row(message.seq, message.n, owner.key.seal.seal(_pack(content), place))
+
+
+def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored | None:
+    """None for a tombstone. Raises `Damaged`, naming the row's number."""
+    if row.body is None:
+        return None
+    place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, row.seq, row.n)
+    content = _unpack(owner.key.seal.open(row.body, place), place)
+    counter, tokens = content.get("size", ("", 0))
+    message = Message(
+        seq=row.seq,
+        n=row.n,
+        role=content["role"],
+        text=content["text"],
+        at=moment(content["at"]),
+        zone=content.get("zone", ""),
+        channel=content.get("channel", ""),
+        interrupted=content.get("interrupted", False),
+    )
+    return Stored(message, Tag(bytes.fromhex(content["key"])), counter, tokens)
+
+
+def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo) -> Sealed:
+    content = {
+        "id": info.id,
+        "channel": info.channel,
+        "messages": info.messages,
+        "started": micros(info.started),
+        "last": micros(info.last) if info.last else None,
+    }
+    return owner.key.seal.seal(_pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
+
+
+def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
+    place = Place(Kind.SESSION, owner.incarnation, row.incarnation, row.head)
+    content = _unpack(owner.key.seal.open(row.body, place), place)
+    return SessionInfo(
+        id=content["id"],
+        channel=content["channel"],
+        messages=content["messages"],
+        started=moment(content["started"]),
+        last=moment(content["last"]) if content["last"] is not None else None,
+    )
+
+
+def seal_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRow, state: Mapping[str, Any]) -> FoldRow:
+    """The row with its body sealed, bound to cursor and version."""
+    place = Place(kind, owner.incarnation, session_incarnation, fold.cursor, fold.version)
+    return FoldRow(fold.session, fold.kind, fold.cursor, fold.version, owner.key.seal.seal(_pack(state), place))
+
+
+def open_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRow) -> dict[str, Any]:
+    place = Place(kind, owner.incarnation, session_incarnation, fold.cursor, fold.version)
+    return _unpack(owner.key.seal.open(fold.body, place), place)
+
+
+def _pack(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _unpack(content: bytes, place: Place) -> dict[str, Any]:
+    try:
+        data = json.loads(content)
+    except ValueError as error:
+        raise Damaged(f"({place})") from error
+    if not isinstance(data, dict):
+        raise Damaged(f"({place})")
+    return data

@@ -1,0 +1,180 @@
+"""Who an owner is, and the key that opens what is theirs.
+
+An owner id is a keyed hash of the user's id under the tenant's tag key. A user's key is random, made with a random
+incarnation, stored wrapped by a root key in the store of keys, and kept opened in memory for some minutes. Whoever
+uses a cached key compares its incarnation with the owner row first; a key of another incarnation is dropped and
+read anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from nitka.errors import BadId, Damaged, WrongKey
+from nitka.store.port import KeyRow, KeyStore, RootRow
+from nitka.types import Limits, Sealed, Tag, User
+from nitka.vault.roots import RootKeys
+from nitka.vault.seal import KEY_BYTES, Kind, Place, TagKey, UserKey
+from nitka.world import monotonic, random_bytes
+
+PROOF = b"nitka: this root key belongs to this store"
+NO_TENANT = Tag(bytes(16))
+MAX_ID_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A user as the store knows him: an opaque id, this life's incarnation, and the key."""
+
+    id: bytes
+    incarnation: bytes
+    key: UserKey = field(repr=False, compare=False)
+
+
+def id_bytes(value: str, what: str) -> bytes:
+    """An external id as bytes. Raises `BadId`; ids are never repaired."""
+    if not isinstance(value, str):
+        raise BadId(f"The {what} is a {type(value).__name__}, not a string.")
+    try:
+        data = value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadId(f"(The {what}.)") from error
+    if not data or len(data) > MAX_ID_BYTES or b"\0" in data:
+        raise BadId(f"(The {what}.)")
+    return data
+
+
+class Keychain:
+    """Opened keys of tenants and users over a store of wrapped ones."""
+
+    def __init__(self, keys: KeyStore, roots: RootKeys, limits: Limits, clock: Callable[[], float] = monotonic) -> None:
+        self.keys = keys
+        self.roots = roots
+        self._limits = limits
+        self._clock = clock
+        self._active = b""
+        self._tag_keys: dict[Tag, TagKey] = {}
+        self._owners: OrderedDict[bytes, tuple[float, Owner]] = OrderedDict()
+
+    async def prepare(self) -> None:
+        """Proves that the roots belong to this store, before anything is read. Raises `KeyMissing`, `WrongKey`."""
+        rows = await self.keys.roots()
+        await self.roots.prepare(fresh=not rows)
+        if not rows:
+            await self._register(await self.roots.active())
+            rows = await self.keys.roots()
+        await self._prove(rows)
+        self._active = next(row.root for row in rows if row.active)
+
+    async def owner_id(self, user: User) -> bytes:
+        """The opaque id of a (tenant, user). Raises `BadId`."""
+        name = id_bytes(user.id, "user id")
+        tenant = NO_TENANT
+        if user.tenant:
+            tenant = (await self._tag_key(NO_TENANT)).tag(b"tenant", id_bytes(user.tenant, "tenant id"))
+        return (await self._tag_key(tenant)).tag(b"user", name)
+
+    async def find(self, owner: bytes) -> Owner | None:
+        """The owner, if he has a key; possibly from memory, so compare the incarnation."""
+        cached = self._owners.get(owner)
+        if cached is not None and cached[0] > self._clock():
+            self._owners.move_to_end(owner)
+            return cached[1]
+        row = await self.keys.user_key(owner)
+        return self._keep(await self._open(row)) if row is not None else None
+
+    async def make(self, owner: bytes) -> Owner:
+        """The owner, with a key that is durable from now on."""
+        self.drop(owner)
+        incarnation = random_bytes(16)
+        key = random_bytes(KEY_BYTES)
+        while True:
+            place = Place(Kind.USER_KEY, incarnation)
+            wrapped = await self.roots.wrap(key, place, root=self._active)
+            row = await self.keys.add_user_key(KeyRow(owner, incarnation, self._active, wrapped))
+            if row is not None:
+                return self._keep(await self._open(row))
+            await self._renew()
+
+    def drop(self, owner: bytes) -> None:
+        """Forgets the opened key."""
+        self._owners.pop(owner, None)
+
+    async def register(self, root: bytes) -> None:
+        """Makes a root the active one of this store."""
+        await self._register(root)
+        self._active = root
+
+    async def _register(self, root: bytes) -> None:
+        proof = await self.roots.wrap(PROOF, Place(Kind.PROOF, bytes(16)), root=root)
+        await self.keys.add_root(RootRow(root, True, proof))
+
+    async def _prove(self, rows: Sequence[RootRow]) -> None:
+        proven = 0
+        for row in rows:
+            if not await self.roots.holds(row.root):
+                if row.active:
+                    raise WrongKey("It lacks the store's active root key.")
+                continue
+            try:
+                proven += await self.roots.unwrap(row.proof, Place(Kind.PROOF, bytes(16)), root=row.root) == PROOF
+            except Damaged as error:
+                raise WrongKey from error
+        if not proven:
+            raise WrongKey
+
+    async def _renew(self) -> None:
+        """Another process made another root the active one."""
+        await self.roots.reload()
+        await self.prepare()
+
+    async def _tag_key(self, tenant: Tag) -> TagKey:
+        if tenant not in self._tag_keys:
+            row = await self.keys.tag_key(tenant)
+            while row is None:
+                place = Place(Kind.TAG_KEY, tenant)
+                wrapped = await self.roots.wrap(random_bytes(KEY_BYTES), place, root=self._active)
+                row = await self.keys.add_tag_key(KeyRow(tenant, tenant, self._active, wrapped))
+                if row is None:
+                    await self._renew()
+            self._tag_keys[tenant] = TagKey(await self._unwrap(row, Kind.TAG_KEY))
+        return self._tag_keys[tenant]
+
+    async def _open(self, row: KeyRow) -> Owner:
+        return Owner(row.owner, row.incarnation, UserKey(await self._unwrap(row, Kind.USER_KEY)))
+
+    async def _unwrap(self, row: KeyRow, kind: Kind) -> bytes:
+        if not await self.roots.holds(row.root):
+            await self.roots.reload()
+        return await self.roots.unwrap(row.wrapped, Place(kind, row.incarnation), root=row.root)
+
+    def _keep(self, owner: Owner) -> Owner:
+        self._owners[owner.id] = (self._clock() + self._limits.cache_seconds, owner)
+        self._owners.move_to_end(owner.id)
+        while len(self._owners) > self._limits.cache_entries:
+            self._owners.popitem(last=False)
+        return owner
+
+
+async def rewrap(keychain: Keychain, *, batch: int = 500, progress: Callable[[int], None] | None = None) -> int:
+    """Wraps every key by the active root, in batches that may be cut off anywhere and continued later; returns how
+    many were changed.
+    """
+    done = 0
+    for old in [row.root for row in await keychain.keys.roots() if not row.active]:
+        while rows := await keychain.keys.wrapped_by(old, batch):
+            done += await keychain.keys.rewrap([(row, await _again(keychain, row)) for row in rows])
+            if progress is not None:
+                progress(done)
+    return done
+
+
+async def _again(keychain: Keychain, row: KeyRow) -> KeyRow:
+    kind = Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY
+    place = Place(kind, row.incarnation)
+    root = next(root.root for root in await keychain.keys.roots() if root.active)
+    key = await keychain.roots.unwrap(row.wrapped, place, root=row.root)
+    wrapped: Sealed = await keychain.roots.wrap(key, place, root=root)
+    return KeyRow(row.owner, row.incarnation, root, wrapped)

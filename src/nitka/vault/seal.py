@@ -1,0 +1,127 @@
+"""Sealed bytes: AES-256-GCM with everything that must not change bound to it.
+
+    version (1) | key id (8) | nonce (12) | ciphertext and tag
+
+The plaintext is its length (4 bytes, big endian), the content, and zeros up to the next multiple of 64, so that a
+row's size says little about it. Bound as associated data: version, key id, and the fixed-width fields of `Place`.
+What does not open raises `Damaged`, whatever the reason; nothing unsealed is ever accepted in place of sealed
+bytes. The nonce is 96 random bits taken here from the operating system: the one source of randomness that cannot be
+injected. (NIST SP 800-38D: at most 2^32 seals under one key.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from nitka.errors import Damaged
+from nitka.types import Sealed, Tag
+
+VERSION = b"\x01"
+KEY_BYTES = 32
+STEP = 64
+NOWHERE = bytes(16)
+
+_LENGTH = struct.Struct(">I")
+_PLACE = struct.Struct(">B16s16sQQ")
+
+
+class Kind(IntEnum):
+    """What a sealed value is. Numbers are part of the format and never reused."""
+
+    USER_KEY = 1
+    TAG_KEY = 2
+    PROOF = 3
+    SESSION = 4
+    MESSAGE = 5
+    SUMMARY = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sealed value belongs: it opens nowhere else.
+
+    `number` and `second` are the clear numbers of its row: seq and n of a message, head of a session, cursor and
+    version of a fold.
+    """
+
+    kind: Kind
+    owner_incarnation: bytes
+    session_incarnation: bytes = NOWHERE
+    number: int = 0
+    second: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind.name.lower()} {self.number}"
+
+    def packed(self) -> bytes:
+        return _PLACE.pack(self.kind, self.owner_incarnation, self.session_incarnation, self.number, self.second)
+
+
+class SealKey:
+    """A 256-bit key that seals and opens. Its id is derived from it and says nothing about it."""
+
+    __slots__ = ("_aead", "id")
+
+    def __init__(self, key: bytes) -> None:
+        self._aead = AESGCM(key)
+        self.id = derive(key, b"nitka key id")[:8]
+
+    def seal(self, content: bytes, place: Place) -> Sealed:
+        """Sealed bytes that open only under this key and at this place."""
+        nonce = os.urandom(12)
+        padded = _LENGTH.pack(len(content)) + content
+        padded += bytes(-len(padded) % STEP)
+        return Sealed(VERSION + self.id + nonce + self._aead.encrypt(nonce, padded, self._bound(place)))
+
+    def open(self, sealed: bytes, place: Place) -> bytes:
+        """The content. Raises `Damaged`, naming kind and number of the place and nothing else."""
+        if sealed[:9] != VERSION + self.id:
+            raise Damaged(f"({place})")
+        try:
+            padded = self._aead.decrypt(sealed[9:21], sealed[21:], self._bound(place))
+        except (InvalidTag, ValueError) as error:
+            raise Damaged(f"({place})") from error
+        return padded[4 : 4 + _LENGTH.unpack_from(padded)[0]]
+
+    def _bound(self, place: Place) -> bytes:
+        return VERSION + self.id + place.packed()
+
+
+class TagKey:
+    """Turns external ids into keyed hashes of 16 bytes. Each part is preceded by its length: no two lists of parts
+    meet.
+    """
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def tag(self, label: bytes, *parts: bytes) -> Tag:
+        message = b"".join(_LENGTH.pack(len(part)) + part for part in (label, *parts))
+        return Tag(hmac.digest(self._key, message, hashlib.sha256)[:16])
+
+
+class UserKey:
+    """A user's key with the two keys made from it: one seals, one makes the tags below the user, and both die with
+    it.
+    """
+
+    __slots__ = ("seal", "tags")
+
+    def __init__(self, key: bytes) -> None:
+        self.seal = SealKey(derive(key, b"nitka seal"))
+        self.tags = TagKey(derive(key, b"nitka tags"))
+
+
+def derive(key: bytes, label: bytes) -> bytes:
+    """A key of 32 bytes for one purpose: HKDF-Expand of RFC 5869 with SHA-256, one block."""
+    return hmac.digest(key, label + b"\x01", hashlib.sha256)
