@@ -7,7 +7,9 @@ made on disk.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +56,14 @@ class Settings:
             store=environ.get("NITKA_STORE") or f"sqlite:///{data / 'nitka' / 'nitka.db'}",
             model=environ.get("NITKA_MODEL") or "offline",
         )
+
+
+def tiktoken_tables(encoding: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where `tiktoken` keeps the table of an encoding once it has it (its `load.py`: SHA-1 of the table's address)."""
+    source = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
+    folder = environ.get("TIKTOKEN_CACHE_DIR") or environ.get("DATA_GYM_CACHE_DIR")
+    name = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    return Path(folder or Path(tempfile.gettempdir()) / "data-gym-cache") / name
 
 
 def web_url(value: str) -> bool:
