@@ -1,0 +1,28 @@
+"""Facts: durable statements of the user's, one current value a slot, each with the words it rests on.
+
+`reconcile` is the one way in, for what a model proposes and for what the offline rules (`extract`) propose; both are
+pure.
+"""
+
+from nitka.layers.facts.model import USER, Candidate, Fact, Forgotten, Seen, current, key_of
+from nitka.layers.facts.reconcile import Change, Reconciled, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts.slots import CATEGORIES, Category, category_of, is_many
+
+__all__ = [
+    "CATEGORIES",
+    "USER",
+    "Candidate",
+    "Category",
+    "Change",
+    "Fact",
+    "Forgotten",
+    "Reconciled",
+    "Seen",
+    "category_of",
+    "current",
+    "is_many",
+    "key_of",
+    "reconcile",
+    "retract_by_hand",
+    "set_by_hand",
+]

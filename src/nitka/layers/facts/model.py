@@ -1,0 +1,111 @@
+"""What a fact is, and what may be proposed about one.
+
+Rules kept here: values are frozen; the statement is a predicate without its subject ("lives in Leeds"), because
+`about` and `slot` already name it; a fact knows every row that said it, so that forgetting a row can take away
+exactly what rests on that row alone.
+
+Versions of one fact form a lattice (earliest first sight, latest last sight, union of rows), which is what makes
+reconciling idempotent and independent of order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from nitka.layers.facts.canon import name_key, value_key
+from nitka.layers.facts.slots import Category, category_of, is_many
+
+USER = "user"
+ROWS_KEPT = 32
+"""Rows a fact names one by one, the newest; older confirmations are only counted."""
+
+Key = tuple[str, str, str]
+"""What is unique among current facts: who, slot, and the value's key where the slot holds many values (else "")."""
+
+Op = Literal["assert", "retract"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One value with its evidence: the earliest row that said it, and how often it was said since."""
+
+    value: str
+    statement: str
+    quote: str  # verbatim, from row `n`; empty for what was set by hand
+    first_seen: datetime
+    last_seen: datetime
+    session: str = ""
+    seq: int = -1  # row of the session; -1: set by hand
+    n: int = -1  # row of the owner
+    rows: tuple[int, ...] = ()  # the owner's rows that said it, ascending, at most ROWS_KEPT, the newest
+    confirmations: int = 1  # distinct rows or hands that said it
+    hand: bool = False
+
+    @property
+    def when(self) -> tuple[datetime, int]:
+        """The order of evidence: by the row's own time, then by its number."""
+        return self.last_seen, self.rows[-1] if self.rows else self.n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Seen):
+    """A durable statement about the user or a named other. `past` are values it had before, newest first."""
+
+    slot: str
+    about: str = USER
+    past: tuple[Seen, ...] = ()
+    retracted: datetime | None = None  # the latest time it was taken back; it is live when it was said after that
+    retracted_n: int = -1
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.about, self.slot, self.value)
+
+    @property
+    def live(self) -> bool:
+        return self.retracted is None or self.when > (self.retracted, self.retracted_n)
+
+    @property
+    def category(self) -> Category:
+        return category_of(self.slot, self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One proposal of an extractor, about one row. `retract` with an empty value takes back whatever the slot holds."""
+
+    op: Op = "assert"
+    slot: str
+    value: str
+    statement: str = ""
+    about: str = USER
+    quote: str
+    seq: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """The note a forgotten fact leaves: no row before `n` may teach it again. `value` None means whatever the slot
+    held."""
+
+    about: str
+    slot: str
+    value: str | None = None
+    n: int  # the owner's head when it was forgotten
+
+    def covers(self, candidate: Candidate) -> bool:
+        same = name_key(self.about) == name_key(candidate.about) and self.slot == candidate.slot
+        value = self.value is None or value_key(self.value) == value_key(candidate.value)
+        return same and value and candidate.n < self.n
+
+
+def key_of(about: str, slot: str, value: str) -> Key:
+    return name_key(about), slot, value_key(value) if is_many(slot) else ""
+
+
+def current(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """The facts that hold now."""
+    return tuple(fact for fact in facts if fact.live)

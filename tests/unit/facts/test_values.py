@@ -1,0 +1,126 @@
+"""Numbers in words, normal forms, slots, and what counts as a secret."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nitka.layers.facts.canon import fold, one_line, value_key
+from nitka.layers.facts.evidence import occurs
+from nitka.layers.facts.numbers import number
+from nitka.layers.facts.secrets import holds_secret, luhn
+from nitka.layers.facts.slots import category_of, is_many, is_slot
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("eleven and a half thousand", 11_500),
+        ("thirty-four", 34),
+        ("6k", 6_000),
+        ("6.5", 6.5),
+        ("11,500", 11_500),
+        ("38 тыщ", 38_000),
+        ("тридцати восьми тыщ", 38_000),
+        ("четырёх тысяч", 4_000),
+        ("пятьдесят восемь", 58),
+        ("two hundred and five", 205),
+        ("seven thousand two hundred", 7_200),
+        ("полтора", None),
+        ("Biscuit", None),
+    ],
+)
+def test_numbers_are_read_in_digits_and_words(text: str, value: float | None) -> None:
+    assert number(text) == value
+
+
+@given(st.integers(0, 999_999_999))
+@settings(deadline=None)
+def test_plain_digits_mean_themselves(value: int) -> None:
+    assert number(str(value)) == value and number(f"{value:,}") == value
+
+
+@given(st.text(max_size=80))
+@settings(deadline=None)
+def test_the_key_does_not_depend_on_form_or_white_space(text: str) -> None:
+    assert value_key(f"  {text}\n") == value_key(text)
+    assert fold(fold(text)) == fold(text)
+
+
+@given(st.text(max_size=200), st.integers(1, 100))
+@settings(deadline=None)
+def test_one_line_is_one_line(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line) <= limit and len(line.splitlines()) <= 1
+
+
+def test_a_quote_is_found_through_forms_and_spaces_but_not_invented() -> None:
+    assert occurs("café  in Porto", "the cafe\u0301\nin Porto")
+    assert not occurs("cafe in Porto", "café in Porto")
+    assert not occurs("", "anything")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My card is 4000 0000 0000 0002",
+        "pin 1234",
+        "my password is plum-47",
+        "the alarm code is 4471",
+        "my locker combination at the pool is 31-06-19",
+        "пароль от вайфая kelp-2291",
+        "пароль: слива",
+        "код из СМС 48213",
+        "пин-код 0042",
+        "cvv 123",
+        "key sk-abcdEFGH0123456789",
+    ],
+)
+def test_secrets_are_known(text: str) -> None:
+    assert holds_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I forgot my password again",
+        "order KX-40781",
+        "my phone is 4000 0000 0000 0001",
+        "забыл пароль от почты",
+        "the password is wrong",
+        "I moved here in 2019",
+        "пиннинг 12 раз",
+    ],
+)
+def test_talk_about_secrets_is_no_secret(text: str) -> None:
+    assert not holds_secret(text)
+
+
+@given(st.integers(10**11, 10**17))
+@settings(deadline=None)
+def test_exactly_one_check_digit_passes(body: int) -> None:
+    assert sum(luhn(f"{body}{digit}") for digit in range(10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("slot", "many", "category"),
+    [
+        ("home.city", False, "other"),
+        ("home.address", False, "contact"),
+        ("allergy.nut", True, "health"),
+        ("pet.rex.kind", False, "other"),
+        ("family.wife", False, "other"),
+        ("family.son", True, "other"),
+        ("budget.kitchen", False, "finance"),
+        ("never.heard", True, "other"),
+        ("pet.пломбир.kind", False, "other"),
+    ],
+)
+def test_the_slot_table(slot: str, many: bool, category: str) -> None:
+    assert is_slot(slot) and is_many(slot) is many and category_of(slot) == category
+
+
+@pytest.mark.parametrize("slot", ["", "Home", "home city", "home.", ".city", "a" * 200, "home.ci\nty"])
+def test_what_is_no_slot(slot: str) -> None:
+    assert not is_slot(slot)
