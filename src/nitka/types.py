@@ -9,7 +9,7 @@ unless a name says bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NewType
 
@@ -114,14 +114,51 @@ class Limits:
 
 
 Layer = Literal[
-    "system", "tools", "profile", "summary", "turn_summary", "history", "facts", "recall", "knowledge", "question", "traffic"
+    "system",
+    "tools",
+    "profile",
+    "summary",
+    "turn_summary",
+    "history",
+    "facts",
+    "recall",
+    "knowledge",
+    "question",
+    "traffic",
 ]
 Outcome = Literal["sent", "compacted", "condensed", "gist", "left_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one request may take, in tokens of the counter in force, the answer's room included."""
+
+    total: int
+    answer: int = 0  # kept free for the answer
+    condense_question: bool = True  # False: a question that does not fit is an error instead
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One piece of memory or knowledge offered to a request: a fact, a recalled passage, a passage of the caller's.
+
+    `first..last` are rows of the session the request is for; a passage from elsewhere has none.
+    """
+
+    text: str
+    _: KW_ONLY
+    label: str = ""  # a source, a date, a speaker; shown before the text
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of a receipt: what became of one candidate, or of a run of like candidates."""
+    """One line of a receipt: what became of one candidate, or of a run of like candidates.
+
+    A run that shares a message with others is priced by itself, its label included; what joining them adds or saves,
+    and the frame of the message, is in the first run of that message.
+    """
 
     layer: Layer
     outcome: Outcome
@@ -173,6 +210,7 @@ class Request:
 
     messages: Sequence[ChatMessage]
     receipt: Receipt
+    asked: int  # position of the question in `messages`; what follows it is this turn's own traffic
     blocks: tuple[Block, ...] = field(default=())
     tools: Sequence[Mapping[str, Any]] = ()
     max_tokens: int = 0  # room that was kept for the answer

@@ -1,0 +1,112 @@
+"""How each layer is written into a message: labels, quoting, escaping.
+
+Rules:
+* Memory and knowledge are quoted line by line: every line of data begins with `| `, and no line of ours does. So
+  nothing inside a fact, a summary or a passage can pass for a label, an end mark or a role, whatever it holds. Every
+  kind of line break counts.
+* A fact, a summary line and a label are one line each; a passage keeps its line breaks, but not a run of blank lines
+  long enough to look like the end of a page.
+* What chat templates read as control tokens is broken up by one space inside quoted data, because some servers parse
+  them in any text.
+* Rows of the conversation are sent word for word. Only what no provider takes is replaced: half surrogate pairs and
+  NUL by U+FFFD, and a blank text by a visible mark. An interrupted answer carries a mark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from nitka.request.labels import Labels
+from nitka.types import ChatMessage, Message, Passage
+
+QUOTE = "| "
+BLANK_LINES = 2  # kept between two lines of a passage
+SEPARATOR = "\n\n"  # between the layers that share the leading message
+
+_CONTROL_TOKEN = re.compile(
+    r"<(?=[|｜][\w▁])"  # <|im_start|> and its kin
+    r"|<(?=/?(?:s|bos|eos|pad|unk|SYS|start_of_turn|end_of_turn)>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS)\])"
+)
+# Controls, surrogates and the invisible tag characters; line breaks are gone by the time this is used.
+_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069]")
+
+
+def sendable(text: str) -> str:
+    """The text as it may be sent: the same object unless it holds half a surrogate pair or NUL."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def quote(text: str) -> str:
+    """Data as quoted lines, each beginning with `| `; blank runs are shortened. Empty for a blank text."""
+    quoted: list[str] = []
+    blank = 0
+    for line in text.splitlines():
+        clean = _defuse(line).rstrip()
+        if clean and quoted:
+            quoted += [QUOTE.rstrip()] * min(blank, BLANK_LINES)
+        if clean:
+            quoted.append(QUOTE + clean)
+        blank = 0 if clean else blank + 1
+    return "\n".join(quoted)
+
+
+def one_line(text: str) -> str:
+    """Data as one line without any break, control or control token."""
+    return " ".join(_defuse(" ".join(text.splitlines())).split())
+
+
+def quote_lines(lines: Iterable[str]) -> str:
+    """Statements as quoted lines, one each; blank ones go."""
+    return "\n".join(QUOTE + clean for clean in map(one_line, lines) if clean)
+
+
+def fact_text(fact: Passage) -> str:
+    """A fact as one quoted line, its label before it; empty when it says nothing."""
+    text, label = one_line(fact.text), one_line(fact.label)
+    if not text:
+        return ""
+    return f"{QUOTE}[{label}] {text}" if label else QUOTE + text
+
+
+def passage_text(rank: int, passage: Passage) -> str:
+    """A passage under its rank in the caller's list (from 1), so that an answer can name it; empty if it is blank."""
+    text, label = quote(passage.text), one_line(passage.label)
+    if not text:
+        return ""
+    return f"[{rank}]\n{QUOTE}({label})\n{text}" if label else f"[{rank}]\n{text}"
+
+
+def section(label: str, items: Sequence[str], tail: str = "") -> str:
+    """A labelled run of quoted items, and what is to be said after them."""
+    return "\n".join([label, *items, tail] if tail else [label, *items])
+
+
+def row_message(row: Message, labels: Labels) -> ChatMessage:
+    """A row of the log as a chat message, word for word."""
+    text = sendable(row.text)
+    if is_blank(text):
+        text = labels.empty
+    if row.interrupted:
+        text = f"{text}\n{labels.interrupted}"
+    return {"role": row.role, "content": text}
+
+
+def is_plain(row: Message) -> bool:
+    """Whether the row goes out exactly as it is stored, so that a token count stored beside it holds."""
+    return not row.interrupted and row.text == sendable(row.text) and not is_blank(row.text)
+
+
+def _defuse(line: str) -> str:
+    if not line.isprintable():
+        line = _INVISIBLE.sub(" ", line)
+    return _CONTROL_TOKEN.sub(lambda found: found[0] + " ", line) if "<" in line or "[" in line else line
