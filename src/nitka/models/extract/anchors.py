@@ -1,0 +1,215 @@
+"""Anchors: the exact things a reader would miss, found by their form: names, numbers, dates, amounts, codes,
+addresses, quoted titles.
+
+Each has a kind, a weight (how much a reader would miss it, roughly 0 to 3) and keys by which the same thing is
+known again in another form of the word. Nothing is looked up in a list of names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nitka.models.extract.lexicon import Lexicon
+from nitka.models.extract.text import Sentence, Word
+
+Kind = Literal["date", "weekday", "time", "money", "number", "code", "name", "title"]
+DIGITS = re.compile(r"\d")
+LETTERS = re.compile(r"[^\W\d_]")
+ADDRESS = re.compile(r"@|://|^[#№]\w")
+DATE = re.compile(r"\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?|\d{4}-\d{2}-\d{2}")
+CLOCK = re.compile(r"\d{1,2}:\d{2}")
+ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|-?(?:го|му|е|м|й|я))")
+VALUE = {"number", "ordinal", "month", "weekday", "time", "season"}
+WEIGHT: dict[Kind, float] = {
+    "date": 3.0,
+    "weekday": 1.6,
+    "time": 1.8,
+    "money": 3.0,
+    "number": 1.6,
+    "code": 3.0,
+    "name": 2.4,
+    "title": 1.6,
+}
+SMALL = 0.5  # a bare small number without a unit
+TITLE_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Words `[start, end)` of a sentence. `keys` are the stems of its telling words."""
+
+    kind: Kind
+    start: int
+    end: int
+    weight: float
+    keys: frozenset[str]
+
+
+def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
+    """The anchors of a sentence in order; each word is told which of them it belongs to."""
+    anchors: list[Anchor] = []
+    at = 0
+    while at < len(read.words):
+        found = _value(read.words, at) or _title(read, at) or _name(read, at, lexicon)
+        if found is None:
+            at += 1
+            continue
+        for word in read.words[found.start : found.end]:
+            word.anchor = len(anchors)
+        anchors.append(found)
+        at = found.end
+    return anchors
+
+
+def _valued(word: Word) -> bool:
+    return bool(word.tags & VALUE) or DIGITS.search(word.text) is not None
+
+
+def _value(words: Sequence[Word], at: int) -> Anchor | None:
+    """A number, date, time, amount or code, with the small words that tie its parts ("the 6th of October", "с
+    девяти до двенадцати").
+    """
+    if not _valued(words[at]):
+        return None
+    if _is_code(words[at].text):
+        return Anchor("code", at, at + 1, WEIGHT["code"], frozenset([words[at].low]))
+    end = at + 1
+    while (longer := _tied(words, end)) is not None:
+        end = longer
+    return _priced(words, at, end)
+
+
+def _tied(words: Sequence[Word], end: int) -> int | None:
+    """The end of the value after one more part, if the next part is tied to it."""
+    for reach in range(3):
+        at = end + reach
+        if (
+            at >= len(words)
+            or "\n" in words[at].gap
+            or (words[at].gap.strip() not in ("", "-", "–", "—", ",", "х", "x", "×"))
+        ):
+            return None
+        if "," in words[at].gap and (reach or not _dated(words[at]) or not _dated(words[end - 1])):
+            return None
+        if _valued(words[at]) and not _is_code(words[at].text):
+            return at + 1
+        if "bridge" not in words[at].tags:
+            return None
+    return None
+
+
+def _dated(word: Word) -> bool:
+    return bool(word.tags & {"month", "weekday", "ordinal", "time"}) or word.text[:1].isdigit()
+
+
+def _priced(words: Sequence[Word], start: int, end: int) -> Anchor:
+    inside = words[start:end]
+    after = words[end] if end < len(words) and words[end].gap.strip() in ("", "-") else None
+    kind = _kind(inside, after)
+    if after is not None and after.tags & {"money", "unit", "time", "month"}:
+        end += 1
+    keys = frozenset(word.stem for word in inside if _valued(word))
+    return Anchor(kind, start, end, _weight(kind, inside, after), keys)
+
+
+def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
+    tags = set().union(*(word.tags for word in inside))
+    text = " ".join(word.text for word in inside)
+    if tags & {"month", "season"} or DATE.fullmatch(text):
+        return "date"
+    if "weekday" in tags:
+        return "date" if len(inside) > 1 and (tags & {"ordinal"} or DIGITS.search(text)) else "weekday"
+    if ("ordinal" in tags or ORDINAL.fullmatch(inside[-1].low)) and not (after and "unit" in after.tags):
+        return "date"
+    if "time" in tags or CLOCK.search(text) or (after and "time" in after.tags):
+        return "time"
+    if "money" in tags or (after and "money" in after.tags) or re.search(r"[$€£¥₽]|\d[.,]\d{3}\b", text):
+        return "money"
+    return "number"
+
+
+def _weight(kind: Kind, inside: Sequence[Word], after: Word | None) -> float:
+    if kind != "number":
+        return WEIGHT[kind]
+    figures = sum(len(DIGITS.findall(word.text)) for word in inside)
+    counted = after is not None and bool(after.tags & {"unit", "money"}) or inside[-1].text.endswith("%")
+    if figures >= 3:
+        return 2.6
+    if figures == 2 or len(inside) > 1:
+        return 2.2
+    return WEIGHT["number"] + 0.2 if counted else SMALL
+
+
+def _is_code(text: str) -> bool:
+    """Letters and figures mixed, figures with hyphens, or an address: what must be copied exactly."""
+    if ADDRESS.search(text):
+        return True
+    if not DIGITS.search(text) or ORDINAL.fullmatch(text.lower()) or CLOCK.fullmatch(text):
+        return False
+    if LETTERS.search(text):
+        return (
+            len(text) >= 3 and re.fullmatch(r"\d+(?:am|pm|k|km|kg|m|cm|mm|gb|mb|s|h|x\d+|х\d+)", text.lower()) is None
+        )
+    return re.fullmatch(r"\d+(?:-\d+)+", text) is not None and DATE.fullmatch(text) is None
+
+
+def _title(read: Sentence, at: int) -> Anchor | None:
+    """A short quoted title: «Старый бакен», "Old Anchor"."""
+    opened = re.search(r"[«“„\"]$", read.words[at].gap)
+    if not opened:
+        return None
+    for end in range(at + 1, min(at + TITLE_WORDS, len(read.words)) + 1):
+        after = read.words[end].gap if end < len(read.words) else read.source[read.words[end - 1].end :]
+        if re.match(r"[.,!?]?[»”“\"]", after):
+            named = read.words[at].text[:1].isupper()
+            keys = frozenset(word.stem for word in read.words[at:end])
+            return Anchor("title", at, end, WEIGHT["name"] if named else WEIGHT["title"], keys)
+    return None
+
+
+def _name(read: Sentence, at: int, lexicon: Lexicon) -> Anchor | None:
+    words = read.words
+    end = at
+    while (
+        end < len(words)
+        and _capital(words, end, lexicon)
+        and (end == at or not re.search(r"[^\s.'’-]", words[end].gap))
+    ):
+        end += 1
+    if end == at:
+        return None
+    doubtful = lexicon.nouns_capitalised and end == at + 1
+    weight = WEIGHT["name"] + 0.4 * (end - at > 1) - 1.6 * doubtful - 1.2 * (_opens(words, at) and end == at + 1)
+    return Anchor("name", at, end, weight, frozenset(word.stem for word in words[at:end]))
+
+
+def _capital(words: Sequence[Word], at: int, lexicon: Lexicon) -> bool:
+    """A word written with a capital that its place does not ask for, or that no list knows."""
+    word = words[at]
+    if (
+        not word.text[0].isupper()
+        or (len(word.text) == 1 and not word.gap.endswith("."))
+        or word.tags & (VALUE | {"daypart"})
+    ):
+        return False
+    if not _opens(words, at):
+        return not word.tags & {"function", "link", "keep", "polite"} and not word.low.startswith(("i'", "i’"))
+    following = words[at + 1] if at + 1 < len(words) else None
+    paired = following is not None and following.text[0].isupper() and not following.tags and following.gap == " "
+    return not word.tags and (paired or word.text[1:] != word.text[1:].lower() or "name" in word.tags)
+
+
+def _opens(words: Sequence[Word], at: int) -> bool:
+    """Whether the word stands where any word is written with a capital."""
+    return at == 0 or re.search(r"[.!?:…«“„\"(—]\s*$", words[at].gap) is not None
+
+
+def known_names(sentences: Sequence[Sentence], lexicon: Lexicon) -> Iterator[str]:
+    """Stems of names that stand where only a name is written with a capital."""
+    for read in sentences:
+        for at, word in enumerate(read.words):
+            if not _opens(read.words, at) and _capital(read.words, at, lexicon):
+                yield word.stem

@@ -1,0 +1,158 @@
+"""Text to sentences, words and comma-wide segments, with offsets into the source so that what is written later is
+verbatim.
+
+Linear in the length of the text, whatever it holds: a sentence is at most `SENTENCE` characters, cut by force when
+its writer set no mark.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nitka.models.extract.lexicon import Lexicon, fold
+
+SENTENCE = 600  # characters
+WORD = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
+    r"|https?://[^\s<>\"«»]+[\w/]"
+    r"|[@#№][\w-]*\w"
+    r"|\d+(?:[.,:/]\d+)*(?:[-–][\w]+)*%?"
+    r"|[$€£¥₽]\s?\d+(?:[.,]\d+)*"
+    r"|[^\W_]+(?:[-'’_/][^\W_]+)*|_+\w+"
+    r"|[$€£₽]"
+)
+END = re.compile(r"[.!?…。！？]+[\"»”’')\]]*(?=\s|$|[^\x00-\u2fff])|\n+|;\s")
+SPLIT = re.compile(r"[,;()\[\]]|:\s|，|、|；|：")
+SIGNS = re.compile(r"\d+|(?<=\w )[^\W\d_a-zа-яё]\w+|«|@")
+DASH = re.compile(r"\s[-–—]\s|—")
+
+
+@dataclass(slots=True)
+class Word:
+    """One word with its place in the sentence's source, and what the lexicon says of it."""
+
+    text: str
+    low: str
+    stem: str
+    start: int
+    end: int
+    gap: str  # what stands between the word before and this one
+    tags: set[str] = field(default_factory=set)
+    anchor: int = -1  # index of the anchor this word belongs to
+
+    @property
+    def content(self) -> bool:
+        return not self.tags & {"function", "link", "filler", "keep", "joiner"}
+
+
+@dataclass(slots=True)
+class Sentence:
+    """Words of one sentence. `phrases` are the entries found: (tag, first word, number of words)."""
+
+    source: str
+    words: list[Word]
+    asks: bool
+    phrases: list[tuple[str, int, int]]
+
+    def tagged(self, tag: str, start: int, end: int) -> bool:
+        return any(name == tag and start <= at < end for name, at, _ in self.phrases)
+
+    def verbatim(self, start: int, end: int) -> str:
+        """The source from the first to the last of these words."""
+        return self.source[self.words[start].start : self.words[end - 1].end] if start < end else ""
+
+
+def pieces(text: str, lexicon: Lexicon) -> Iterator[str]:
+    """The sentences of a text, each with its end mark; blank ones are passed over."""
+    start = 0
+    for mark in END.finditer(text):
+        if mark.group().startswith(".") and _abbreviated(text[start : mark.start()], lexicon):
+            continue
+        yield from _bounded(text[start : mark.end()])
+        start = mark.end()
+    yield from _bounded(text[start:])
+
+
+def _abbreviated(head: str, lexicon: Lexicon) -> bool:
+    last = re.split(r"[\s(«\"]", head[-12:])[-1]
+    return fold(last) in lexicon.abbreviations or (len(last) == 1 and last.isupper())
+
+
+def _bounded(piece: str) -> Iterator[str]:
+    """The piece, cut at a space every `SENTENCE` characters or before; by index, so that it stays linear."""
+    start = 0
+    while len(piece) - start > SENTENCE:
+        at = max(piece.rfind(" ", start, start + SENTENCE), piece.rfind("，", start, start + SENTENCE)) + 1
+        at = at if at > start else start + SENTENCE
+        if part := piece[start:at].strip():
+            yield part
+        start = at
+    if part := piece[start:].strip():
+        yield part
+
+
+def telling(text: str, lexicon: Lexicon, limit: int) -> list[str]:
+    """The sentences of a long text that look most telling, in order, at most `limit` of them: a cheap look at
+    figures and capitals.
+    """
+    scored = []
+    for at, piece in enumerate(pieces(text, lexicon)):
+        signs = len(SIGNS.findall(piece))
+        if signs:
+            scored.append((signs / (40 + len(piece)), -at, piece))
+    best = heapq.nlargest(limit, scored, key=lambda one: one[:2])
+    return [piece for _, _, piece in sorted(best, key=lambda one: -one[1])]
+
+
+def sentence(piece: str, lexicon: Lexicon) -> Sentence:
+    """One sentence read: its words, and every entry of the lexicon found in it."""
+    words: list[Word] = []
+    before = 0
+    for match in WORD.finditer(piece):
+        text = match.group()
+        low = fold(text)
+        words.append(Word(text, low, lexicon.stem(low), match.start(), match.end(), piece[before : match.start()]))
+        before = match.end()
+    lows = [word.low for word in words]
+    phrases = []
+    for at in range(len(lows)):
+        for entry in lexicon.at(lows, at):
+            size = len(entry.words)
+            phrases.append((entry.tag, at, size))
+            for word in words[at : at + size]:
+                word.tags.add(entry.tag)
+    return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)
+
+
+def segments(read: Sentence) -> list[tuple[int, int]]:
+    """The sentence in runs of words `[start, end)`: cut at commas, before subordinate words, and where a new
+    subject begins.
+
+    A value that spans a comma (a weekday and its date) is never cut; a short label before a colon stays with what
+    it names.
+    """
+    starts = {at for tag, at, _ in read.phrases if tag == "subordinate"}
+    cuts = [0]
+    for at in range(1, len(read.words)):
+        if _cut_before(read, at, cuts[-1], at in starts):
+            cuts.append(at)
+    cuts.append(len(read.words))
+    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+
+
+def _cut_before(read: Sentence, at: int, start: int, subordinate: bool) -> bool:
+    word, before = read.words[at], read.words[at - 1]
+    if word.anchor >= 0 and word.anchor == before.anchor:
+        return False
+    if subordinate:
+        return True
+    mark = SPLIT.search(word.gap)
+    if mark:
+        return not (mark.group()[0] in ":：" and at - start <= 4)
+    if DASH.search(word.gap):
+        return at - start >= 4 and len(read.words) - at >= 4
+    following = read.words[at + 1] if at + 1 < len(read.words) else None
+    return "joiner" in word.tags and following is not None and "subject" in following.tags

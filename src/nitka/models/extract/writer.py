@@ -1,0 +1,146 @@
+"""A claim in words: `full` is the clause as said, without filler; `gist` is telegraphic and keeps names, numbers,
+dates and what they belong to.
+
+Every word is the writer's own, in the order said; words are only left out. Negations and restrictions stay with the
+word they bear on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from nitka.models.extract.judge import Claim
+from nitka.models.extract.text import Word
+
+FULL_WORDS = 16
+GIST_WORDS = 8
+LABELS = 3  # content words kept beside the anchors, at least
+CUES = {"decide", "promise", "open", "close", "limit", "correct", "move", "role"}
+DROP = {"filler", "joiner"}
+
+
+def full_text(claim: Claim) -> str:
+    """The clause as said: leading talk, filler phrases and loose ends left out, at most `FULL_WORDS` words."""
+    keep = _spoken(claim)
+    while len(keep) > FULL_WORDS and (loose := _least(claim, keep)) is not None:
+        keep.remove(loose)
+    return _join(claim, sorted(keep))
+
+
+def gist_text(claim: Claim, words: int = GIST_WORDS) -> str:
+    """The clause as one would note it down: anchors, negations, and the nearest words of content, `words` of them
+    or so.
+    """
+    spoken = _spoken(claim)
+    inside = claim.read.words
+    kept = {at for at in spoken if inside[at].anchor >= 0}
+    room = max(words - len(kept), LABELS)
+    ranked = sorted(
+        (at for at in spoken if inside[at].content and at not in kept), key=lambda at: (-_pull(claim, at, kept), at)
+    )
+    kept |= set(ranked[:room])
+    kept |= {at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None}
+    kept |= {at for at in spoken if _links(inside, at, kept, claim.end)}
+    return _join(claim, sorted(kept))
+
+
+def _spoken(claim: Claim) -> list[int]:
+    """The words of the clause without filler phrases and without function words hanging at its ends."""
+    words = claim.read.words
+    dropped = {
+        at + i
+        for tag, at, size in claim.read.phrases
+        if tag == "filler"
+        for i in range(size)
+        if claim.start <= at and at + size <= claim.end and all(words[at + k].anchor < 0 for k in range(size))
+    }
+    dropped -= {at for at in dropped if "keep" in words[at].tags}
+    spoken = [at for at in range(claim.start, claim.end) if at not in dropped]
+    while spoken and words[spoken[0]].tags & {"joiner", "subordinate"} and words[spoken[0]].anchor < 0:
+        spoken.pop(0)
+    while (
+        spoken
+        and words[spoken[-1]].anchor < 0
+        and words[spoken[-1]].tags & {"link", "joiner", "function", "subordinate"}
+    ):
+        spoken.pop()
+    return spoken
+
+
+def _least(claim: Claim, keep: Sequence[int]) -> int | None:
+    """The word that may go first from a clause that is too long: the one farthest from any anchor, from the end on
+    equal terms.
+    """
+    words = claim.read.words
+    anchored = [at for at in keep if words[at].anchor >= 0]
+    loose = [at for at in keep if words[at].anchor < 0 and "keep" not in words[at].tags]
+    if not loose:
+        return None
+    if not anchored:
+        return loose[-1]
+    return max(loose, key=lambda at: (min(abs(at - a) for a in anchored), at))
+
+
+def _pull(claim: Claim, at: int, anchored: set[int]) -> float:
+    """How much a word of content belongs beside the anchors: near before far, before rather than after, marks of
+    the act first.
+    """
+    word = claim.read.words[at]
+    pull = 0.6 * bool(word.tags & CUES) + 0.8 * ("role" in word.tags) + 0.2 * (len(word.low) > 3)
+    if anchored:
+        distance = min((a - at) if a > at else (at - a) * 1.3 for a in anchored)
+        return pull + 2.0 / (1.0 + distance)
+    return pull + 1.0 / (1.0 + 0.1 * (at - claim.start))
+
+
+def _bears_on(words: Sequence[Word], at: int, kept: set[int], end: int) -> int | None:
+    """The kept word that a negation or restriction bears on: within the next three."""
+    return next((i for i in range(at + 1, min(at + 4, end)) if i in kept), None)
+
+
+def _links(words: Sequence[Word], at: int, kept: set[int], end: int) -> bool:
+    """A preposition or "and" stays where the next word said, articles aside, is kept."""
+    if "link" not in words[at].tags:
+        return False
+    following = at + 1
+    while following < end and following not in kept and "function" in words[following].tags:
+        following += 1
+    return following in kept
+
+
+def _join(claim: Claim, kept: Sequence[int]) -> str:
+    """The kept words with the marks that stood between neighbours; a gap where words were left out is a space, or
+    the comma that stood there.
+    """
+    words = claim.read.words
+    parts: list[str] = []
+    for i, at in enumerate(kept):
+        if i:
+            parts.append(_between(words, kept[i - 1], at))
+        else:
+            parts.append("".join(re.findall(r"[«“„\"]$", words[at].gap)))
+        parts.append(words[at].text)
+    if kept:
+        tail = claim.read.source[words[kept[-1]].end :][:1]
+        parts.append(tail if tail in '»”"%' else "")
+    return _balanced("".join(parts))
+
+
+def _between(words: Sequence[Word], before: int, at: int) -> str:
+    gaps = [words[i].gap for i in range(before + 1, at + 1)]
+    if len(gaps) == 1:
+        return gaps[0] if len(gaps[0]) <= 4 and "\n" not in gaps[0] else " "
+    closing = "".join(re.findall(r"^[»”]", gaps[0]))
+    opening = "".join(re.findall(r"[«“„]$", gaps[-1]))
+    comma = "," if any(mark in gap for gap in gaps for mark in ",;") else ""
+    return f"{closing}{comma} {opening}"
+
+
+def _balanced(text: str) -> str:
+    for left, right in ("«»", "“”", "()"):
+        if text.count(left) != text.count(right):
+            text = text.replace(left, "").replace(right, "")
+    if text.count('"') % 2:
+        text = text.replace('"', "")
+    return text.strip(" ,;:–—-")
