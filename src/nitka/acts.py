@@ -1,0 +1,175 @@
+"""What is done to a user's conversations besides talking: list, read, export, forget."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+from nitka import conversation
+from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
+from nitka.errors import Damaged
+from nitka.store.port import NOBODY, Look, SessionRow
+from nitka.types import Erased, Message, SessionInfo, Summary, Tag, User
+from nitka.vault import codec
+from nitka.vault.keychain import Owner
+from nitka.world import random_bytes
+
+PAGE = 500
+
+
+async def address(vault: Vault, user: User, session: str | None) -> tuple[bytes, Tag | None] | None:
+    """Where due work of a user (and session) lies; None if there is no such user."""
+    owner = await find_owner(vault, user)
+    if owner is None:
+        return None
+    return owner.id, codec.session_tag(owner, session) if session is not None else None
+
+
+async def sessions(vault: Vault, user: User) -> tuple[SessionInfo, ...]:
+    """The conversations that hold messages, the latest first."""
+    owner = await find_owner(vault, user)
+    if owner is None:
+        return ()
+    infos = [codec.open_session(owner, row) async for row in _session_rows(vault, owner)]
+    return tuple(
+        sorted((info for info in infos if info.messages), key=lambda info: info.last or info.started, reverse=True)
+    )
+
+
+async def history(vault: Vault, user: User, session: str, *, before: int | None, limit: int) -> tuple[Message, ...]:
+    """The newest `limit` living messages before a row, oldest first."""
+    found = await _found(vault, user, session)
+    if found is None or limit <= 0:
+        return ()
+    thread, _ = found
+    look = Look(owner=thread.owner.id, session=thread.tag, first=0, end=before, limit=limit)
+    view = await vault.store.view(look)
+    return tuple(item.message for item in open_rows(thread, view.rows))
+
+
+async def summary(vault: Vault, user: User, session: str) -> Summary:
+    """The rolling summary; an empty one where there is none."""
+    found = await _found(vault, user, session)
+    return await _summary(vault, found[0]) if found else Summary()
+
+
+async def export(
+    vault: Vault, user: User, *, derived: Callable[[Summary], dict[str, Any]] | None
+) -> AsyncIterator[dict[str, Any]]:
+    """Records of each session, oldest message first; with `derived` also what was made from it."""
+    owner = await find_owner(vault, user)
+    if owner is None:
+        return
+    rows = [row async for row in _session_rows(vault, owner)]
+    infos = [(codec.open_session(owner, row), row) for row in rows]
+    for info, row in sorted(infos, key=lambda item: item[0].started):
+        thread = Thread(owner, row.session, row.incarnation)
+        async for record in _messages(vault, thread, row.head):
+            yield {"session": info.id, **record}
+        if derived is not None:
+            yield {"session": info.id, "summary": derived(await _summary(vault, thread))}
+
+
+async def _messages(vault: Vault, thread: Thread, head: int) -> AsyncIterator[dict[str, Any]]:
+    for first in range(0, head, PAGE):
+        look = Look(owner=thread.owner.id, session=thread.tag, first=first, end=first + PAGE, limit=PAGE)
+        for row in (await vault.store.view(look)).rows:
+            try:
+                stored = codec.open_message(thread.owner, thread.incarnation, row)
+            except Damaged:
+                yield {"seq": row.seq, "damaged": True}
+                continue
+            if stored is not None:
+                yield _record(stored.message)
+
+
+def _record(message: Message) -> dict[str, Any]:
+    record: dict[str, Any] = {"seq": message.seq, "role": message.role, "text": message.text}
+    record["at"] = message.at.isoformat()
+    extras = {"zone": message.zone, "channel": message.channel, "interrupted": message.interrupted}
+    return record | {name: value for name, value in extras.items() if value}
+
+
+async def forget(vault: Vault, user: User, *, session: str | None, turn: int | None) -> Erased:
+    """Removes what is named, with all that was made from it, and says truly what went."""
+    if session is None:
+        return await _forget_user(vault, user)
+    found = await _found(vault, user, session)
+    if found is None:
+        return Erased()
+    thread, row = found
+    if turn is not None:
+        messages, lines = await conversation.forget_rows(vault, thread, turn, turn + 2)
+        return await _scrubbed(vault, Erased(messages=messages, lines=lines)) if messages else Erased()
+    lines = await _lines(vault, thread)
+    went = await vault.store.erase_session(thread.owner.id, thread.owner.incarnation, row.session, row.incarnation)
+    return await _scrubbed(vault, Erased(sessions=went.sessions, messages=went.messages, lines=lines))
+
+
+async def finish_erasures(vault: Vault) -> int:
+    """Ends what a crash or a reader had left unfinished; returns how many erasures are complete now."""
+    done = 0
+    for owner, incarnation in await vault.store.erasures():
+        done += (await _erase(vault, owner, incarnation)).erasure == "complete"
+    return done
+
+
+async def _forget_user(vault: Vault, user: User) -> Erased:
+    owner_id = await vault.keychain.owner_id(user)
+    vault.keychain.drop(owner_id)
+    owner = await vault.keychain.find(owner_id)
+    if owner is None:
+        return Erased()
+    lines = 0
+    async for row in _session_rows(vault, owner):
+        lines += await _lines(vault, Thread(owner, row.session, row.incarnation))
+    erased = await _erase(vault, owner_id, owner.incarnation)
+    return replace(erased, lines=lines)
+
+
+async def _erase(vault: Vault, owner: bytes, incarnation: bytes) -> Erased:
+    """The key first, then the rows, then the bytes on disk; remembered until all is done."""
+    await vault.store.begin_erasure(owner, incarnation)
+    removed = await vault.store.keys.remove_user_key(owner, incarnation)
+    vault.keychain.drop(owner)
+    went = await vault.store.erase_owner(owner, incarnation)
+    clean = await vault.store.keys.scrub() and await vault.store.scrub()
+    if clean:
+        await vault.store.end_erasure(owner, incarnation)
+    erased = Erased(users=max(int(removed), went.owners), sessions=went.sessions, messages=went.messages)
+    return replace(erased, erasure="complete" if clean else "pending")
+
+
+async def _scrubbed(vault: Vault, erased: Erased) -> Erased:
+    """Makes the bytes go; while a reader prevents it, an entry that belongs to nobody has `settle` try again."""
+    clean = await vault.store.scrub()
+    if not clean:
+        await vault.store.begin_erasure(NOBODY, random_bytes(16))
+    return replace(erased, erasure="complete" if clean else "pending")
+
+
+async def _found(vault: Vault, user: User, session: str) -> tuple[Thread, SessionRow] | None:
+    owner = await find_owner(vault, user)
+    return await find_thread(vault, owner, session) if owner is not None else None
+
+
+async def _session_rows(vault: Vault, owner: Owner) -> AsyncIterator[SessionRow]:
+    after: Tag | None = None
+    while rows := await vault.store.sessions(owner.id, after=after, limit=PAGE):
+        for row in rows:
+            yield row
+        after = rows[-1].session
+
+
+async def _summary(vault: Vault, thread: Thread) -> Summary:
+    view = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, folds=(SUMMARY,)))
+    return read_summary(thread, view.folds.get(SUMMARY))
+
+
+async def _lines(vault: Vault, thread: Thread) -> int:
+    """How many lines are about to go; a summary that does not open is forgotten like any other, uncounted."""
+    try:
+        return len((await _summary(vault, thread)).lines)
+    except Damaged:
+        return 0

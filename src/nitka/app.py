@@ -1,0 +1,320 @@
+"""`Nitka`: a store, keys and models, and the calls on them.
+
+It holds nobody's conversation: user and session are arguments of every call. Everything that waits for a model or a
+disk is awaited; folds run in the background, after the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+from nitka import acts, conversation
+from nitka.config import Settings
+from nitka.conversation import Vault
+from nitka.door import as_user, is_blank
+from nitka.errors import BadInput, ModelError
+from nitka.folds import Folder, add
+from nitka.layers.summary import to_json as summary_json
+from nitka.models.choose import choose_chat
+from nitka.models.extract import OfflineSummariser, compact, condense
+from nitka.models.offline import OfflineChat
+from nitka.models.ports import ChatModel, Summariser
+from nitka.models.summariser import ModelSummariser
+from nitka.request import Means
+from nitka.store.choose import choose_store
+from nitka.store.port import Store
+from nitka.tokens import Counter, default_counter
+from nitka.turn import Stream, Turn, TurnBlock
+from nitka.turns import Ask, Private, Turns, first_of_turn
+from nitka.types import Budget, Erased, Limits, Message, Passage, Reply, SessionInfo, Settled, Summary, User
+from nitka.vault.keychain import Keychain
+from nitka.vault.roots import KeyRing, Ring, RootKeys
+from nitka.world import Clock, system_clock
+
+
+class Nitka:
+    """Conversation state for models that remember nothing. Use it as `async with Nitka.open(...) as nitka`."""
+
+    def __init__(self, turns: Turns, model: ChatModel) -> None:
+        """For `open`, which knows how to put the parts together."""
+        self._turns = turns
+        self._vault = turns.vault
+        self._folder = turns.folder
+        self._limits = turns.limits
+        self._model = model
+        self._is_open = False
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Store,
+        *,
+        model: str | ChatModel = "offline",
+        fold_model: str | ChatModel | Summariser | None = None,
+        counter: Counter | None = None,
+        redact: Callable[[str], str] | None = None,
+        keys: str | Path | RootKeys | None = None,
+        limits: Limits | None = None,
+        clock: Clock = system_clock,
+        settings: Settings | None = None,
+    ) -> Nitka:
+        """A nitka over the store at `url`, ready inside `async with`.
+
+        * `url`: "sqlite:///relative.db", "sqlite:////absolute.db", or a `Store`.
+        * `model`: "offline", "openai:NAME", or a `ChatModel`. `fold_model` writes the summaries; by default the
+          same model, and the offline summariser where the model is "offline".
+        * `counter`: how tokens are counted; by default exact where a tokenizer is installed, else an estimate with
+          a margin.
+        * `redact`: a deterministic function run once on both texts of a turn, before anything is kept.
+        * `keys`: the key file, or a `RootKeys`; by default NITKA_ROOT_KEYS, NITKA_KEY_FILE, or a file in the user's
+          configuration folder, made on first use.
+
+        Raises `BadInput` for what cannot be understood. Entering raises `StoreError`, `KeyMissing`, `WrongKey`.
+        """
+        settings = settings or Settings.read()
+        limits = limits or Limits()
+        chat = choose_chat(model, settings)
+        counter = counter or default_counter()
+        store = choose_store(url, wait=limits.wait_seconds)
+        keychain = Keychain(store.keys, _roots(keys, settings), limits)
+        vault = Vault(store, keychain, counter.count, counter.name)
+        writer = _summariser(fold_model, chat, settings)
+        folder = Folder(vault, model=writer, offline=OfflineSummariser(), limits=limits, clock=clock)
+        means = Means(counter=counter, compact=compact, condense=condense)
+        turns = Turns(vault=vault, folder=folder, means=means, limits=limits, clock=clock, redact=redact or str)
+        return cls(turns, chat)
+
+    async def __aenter__(self) -> Self:
+        await self._vault.store.start()
+        try:
+            await self._vault.keychain.prepare()
+        except BaseException:
+            await self._vault.store.close()
+            raise
+        self._is_open = True
+        self._folder.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stops accepting, gives running folds `limits.close_seconds`, and closes. What is left is due for the next
+        opener.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        await self._folder.stop(self._limits.close_seconds)
+        await self._model.close()
+        await self._vault.store.close()
+
+    @overload
+    def say(self, user: str | User, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
+
+    @overload
+    def say(
+        self, user: str | User, session: str, *, text: str, stream: Literal[False] = False, **more: Any
+    ) -> Awaitable[Reply]: ...
+
+    def say(
+        self, user: str | User, session: str, *, text: str, stream: bool = False, **more: Any
+    ) -> Stream | Awaitable[Reply]:
+        """One turn with our own model: open, call, write. `more` are the arguments of `turn`, `tools` aside.
+
+        With `stream=True` it is a `Stream` to be used in `async with`; leaving it early keeps the pieces handed
+        out, marked interrupted. Raises what `turn` raises, and `ModelError`; then nothing is written.
+        """
+        if "tools" in more:
+            raise BadInput("say has no tools; use turn for a loop of your own.")
+        block = self.turn(user, session, text=text, **more)
+        return Stream(block, self._pieces) if stream else self._say(block)
+
+    async def _say(self, block: TurnBlock) -> Reply:
+        async with block as turn:
+            if not turn.stored:
+                request = turn.request
+                answer = await self._model.complete(request.messages, max_tokens=request.max_tokens)
+                turn.answer(_worth(answer.text, self._limits))
+        return Reply(text=turn.text or "", receipt=turn.receipt, interrupted=turn.interrupted, replayed=turn.stored)
+
+    async def _pieces(self, turn: Turn) -> AsyncIterator[str]:
+        if turn.stored:
+            yield turn.text or ""
+            return
+        size, request = 0, turn.request
+        async for piece in self._model.stream(request.messages, max_tokens=request.max_tokens):
+            size += len(piece.encode("utf-8", "replace"))
+            if size > self._limits.message_bytes:
+                raise ModelError(f"It went on for more than {self._limits.message_bytes:,} bytes.")
+            yield piece
+        if not size:
+            raise ModelError("It returned nothing.", retryable=True)
+
+    def turn(
+        self,
+        user: str | User,
+        session: str,
+        *,
+        text: str,
+        system: str = "",
+        knowledge: Sequence[str | Passage] = (),
+        tools: Sequence[Mapping[str, Any]] = (),
+        budget: int | Budget | None = None,
+        key: str | None = None,
+        private: Private = False,
+        channel: str = "",
+        at: datetime | None = None,
+        zone: str = "",
+        replaces: int | None = None,
+        language: str = "",
+    ) -> TurnBlock:
+        """A turn around a loop of your own: `async with nitka.turn(...) as turn`.
+
+        * `knowledge`: passages for this question, best first. `tools`: the definitions your loop sends, so that
+          they are counted.
+        * `budget`: tokens of the whole request, the answer's room included.
+        * `key`: the delivery's own id; a turn that is delivered again is not written again.
+        * `private`: nothing is stored and nothing of the past is read; "reads": the past is read.
+        * `at`, `zone`: when it was said (aware), and on whose clock. `channel`: where it came from.
+        * `replaces`: the number of a row; its turn and all after it are forgotten when this one is written: edit,
+          regenerate.
+
+        Entering raises `BadText`, `BadId`, `BadInput`, `KeyReused`, `Forgotten`, `OverBudget`, `Damaged`, `StoreError`.
+        """
+        ask = self._turns.ask(
+            user,
+            session,
+            text=text,
+            system=system,
+            knowledge=knowledge,
+            tools=tools,
+            budget=budget,
+            key=key,
+            private=private,
+            channel=channel,
+            at=at,
+            zone=zone,
+            replaces=replaces,
+            language=language,
+        )
+        return TurnBlock(lambda: self._enter(ask), lambda turn, answer: self._turns.write(ask, turn, answer))
+
+    async def _enter(self, ask: Ask) -> Turn:
+        self._ready()
+        return await self._turns.open(ask)
+
+    async def record(
+        self,
+        user: str | User,
+        session: str,
+        *,
+        text: str,
+        answer: str,
+        at: datetime | None = None,
+        key: str | None = None,
+        zone: str = "",
+        channel: str = "",
+    ) -> None:
+        """Writes a turn that happened elsewhere, with its time: the import of an older conversation. Raises as
+        `turn`.
+        """
+        self._ready()
+        ask = self._turns.ask(user, session, text=text, at=at, key=key, zone=zone, channel=channel)
+        await self._turns.record(ask, answer)
+
+    async def settle(
+        self, user: str | User | None = None, session: str | None = None, *, rescan: bool = False
+    ) -> Settled:
+        """Runs what is due, now, and finishes erasures. `rescan` first rebuilds the index of due work from the
+        cursors.
+        """
+        self._ready()
+        if rescan:
+            lag = self._limits.window + self._limits.slack
+            await self._vault.store.rescan(kind=conversation.SUMMARY, lag=lag)
+        only = None
+        if user is not None:
+            only = await acts.address(self._vault, as_user(user), session)
+            if only is None:
+                return Settled()
+        done = await self._folder.run(only)
+        return done if only else add(done, Settled(erased=await acts.finish_erasures(self._vault)))
+
+    async def sessions(self, user: str | User) -> tuple[SessionInfo, ...]:
+        """The user's conversations, the latest first."""
+        self._ready()
+        return await acts.sessions(self._vault, as_user(user))
+
+    async def history(
+        self, user: str | User, session: str, *, before: int | None = None, limit: int = 50
+    ) -> tuple[Message, ...]:
+        """Up to `limit` messages, the newest before the row `before`, oldest first. Raises `Damaged`."""
+        self._ready()
+        return await acts.history(self._vault, as_user(user), session, before=before, limit=limit)
+
+    async def summary(self, user: str | User, session: str) -> Summary:
+        """The session's rolling summary as it stands."""
+        self._ready()
+        return await acts.summary(self._vault, as_user(user), session)
+
+    def export(
+        self, user: str | User, *, what: Literal["conversation", "all"] = "conversation"
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Everything that was said, session by session, oldest first, as plain JSON values; "all" adds what was
+        made from it.
+
+        A row that does not open is given as {"damaged": number}; the rest is given all the same.
+        """
+        self._ready()
+        return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
+
+    async def forget(self, user: str | User, *, session: str | None = None, turn: int | None = None) -> Erased:
+        """Removes a user, one of his sessions, or one turn (by the number of either of its rows), with everything
+        made from it.
+
+        The reply has the true counts; all zero means that there was nothing to forget.
+        """
+        self._ready()
+        if turn is not None and session is None:
+            raise BadInput("A turn is forgotten by session and row number: pass the session too.")
+        erased = await acts.forget(self._vault, as_user(user), session=session, turn=first_of_turn(turn))
+        self._folder.wake()
+        return erased
+
+    def _ready(self) -> None:
+        if not self._is_open:
+            raise BadInput("Nitka is not open: use it inside `async with Nitka.open(...)`.")
+
+
+def _worth(answer: str, limits: Limits) -> str:
+    """An answer that can be stored. Raises `ModelError` for what cannot."""
+    if is_blank(answer):
+        raise ModelError("It returned nothing.", retryable=True)
+    if len(answer.encode("utf-8", "replace")) > limits.message_bytes:
+        raise ModelError(f"It returned more than {limits.message_bytes:,} bytes.")
+    return answer
+
+
+def _roots(keys: str | Path | RootKeys | None, settings: Settings) -> RootKeys:
+    if keys is None and settings.root_keys:
+        return KeyRing(Ring.from_text(settings.root_keys))
+    if keys is None or isinstance(keys, str | Path):
+        return KeyRing(None, path=Path(keys or settings.key_file))
+    return keys
+
+
+def _summariser(
+    fold_model: str | ChatModel | Summariser | None, chat: ChatModel, settings: Settings
+) -> Summariser | None:
+    if fold_model is None:
+        return None if isinstance(chat, OfflineChat) else ModelSummariser(chat)
+    if isinstance(fold_model, str):
+        return None if fold_model == "offline" else ModelSummariser(choose_chat(fold_model, settings))
+    return fold_model if hasattr(fold_model, "propose") else ModelSummariser(fold_model)

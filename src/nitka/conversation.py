@@ -1,0 +1,322 @@
+"""The log of a conversation: opening it, adding a turn, forgetting turns.
+
+Each act is one `view` or one `change` of the store; what a change writes is decided by a pure step under the
+owner's lock, where `seq` and `n` are given out. Here the layers meet: a turn that is forgotten takes the summary
+lines that speak of it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from nitka.errors import Damaged, Forgotten, KeyReused
+from nitka.layers import summary as summaries
+from nitka.store.port import Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Step, Store, View
+from nitka.types import Message, Sealed, SessionInfo, Summary, Tag, User
+from nitka.vault import codec
+from nitka.vault.codec import Stored
+from nitka.vault.keychain import Keychain, Owner
+from nitka.vault.seal import Kind
+from nitka.world import random_bytes
+
+SUMMARY = "summary"
+MEND = "mend"
+FAR = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """Where sealed rows lie and who can open them. Holds nobody's data: the owner is an argument of every call."""
+
+    store: Store
+    keychain: Keychain
+    count: Callable[[str], int]
+    counter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One session of one owner, in this incarnation."""
+
+    owner: Owner
+    tag: Tag
+    incarnation: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A conversation as it stood in one snapshot. `history` holds the living rows of `[cursor, head)`, oldest
+    first, at most the newest of the backlog limit; `behind` says that older unfolded ones were left out.
+    """
+
+    thread: Thread
+    head: int
+    summary: Summary
+    history: tuple[Message, ...] = ()
+    sizes: Mapping[int, int] = field(default_factory=dict)  # tokens of a row's text, by the counter in force
+    behind: bool = False
+    pair: tuple[Stored, ...] = ()  # the rows of the turn that already has this key
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A turn that is about to be written."""
+
+    question: str
+    answer: str
+    asked: datetime
+    answered: datetime
+    key: bytes
+    zone: str = ""
+    channel: str = ""
+    interrupted: bool = False
+    replaces: int | None = None  # the turn with this row and all after it are forgotten
+
+
+async def find_owner(vault: Vault, user: User) -> Owner | None:
+    """The owner if the user is known and his rows belong to the key at hand."""
+    owner_id = await vault.keychain.owner_id(user)
+    for _ in range(2):
+        owner = await vault.keychain.find(owner_id)
+        if owner is None:
+            return None
+        view = await vault.store.view(Look(owner=owner_id))
+        if view.incarnation == owner.incarnation:
+            return owner
+        vault.keychain.drop(owner_id)  # it was opened before a forget; look again
+    return None
+
+
+async def find_thread(vault: Vault, owner: Owner, session: str) -> tuple[Thread, SessionRow] | None:
+    """One of the owner's sessions, if there is one of that name."""
+    tag = codec.session_tag(owner, session)
+    view = await vault.store.view(Look(owner=owner.id, session=tag))
+    if view.session is None or view.incarnation != owner.incarnation:
+        return None
+    return Thread(owner, tag, view.session.incarnation), view.session
+
+
+async def peek(vault: Vault, user: User, session: str, *, limit: int) -> Opened | None:
+    """What a turn that leaves nothing behind may read; None if there is no such session. Nothing is made."""
+    owner = await find_owner(vault, user)
+    if owner is None:
+        return None
+    look = Look(owner=owner.id, session=codec.session_tag(owner, session), folds=(SUMMARY,), first=None, limit=limit)
+    view = await vault.store.view(look)
+    known = view.session is not None and view.incarnation == owner.incarnation
+    return opened(vault, owner, view) if known else None
+
+
+async def open_thread(
+    vault: Vault, user: User, info: SessionInfo, *, key: bytes, before: int | None, limit: int
+) -> Opened:
+    """Opens a session for a turn; user and session are made if they are new.
+
+    `info` names the session, and is kept if it is new. `before` leaves out the rows from that number on, as an edit
+    wants it.
+    """
+    owner_id = await vault.keychain.owner_id(user)
+    owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
+    view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
+    while view.session is None or view.incarnation != owner.incarnation:
+        if view.incarnation != owner.incarnation:
+            vault.keychain.drop(owner_id)
+            owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
+        await _create(vault, owner, info)
+        view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
+    return opened(vault, owner, view, before=before)
+
+
+async def _look(vault: Vault, owner: Owner, session: str, *, key: bytes, before: int | None, limit: int) -> View:
+    tag = codec.session_tag(owner, session)
+    turn_key = codec.key_tag(owner, tag, key)
+    folds = (SUMMARY,)
+    look = Look(owner=owner.id, session=tag, turn_key=turn_key, folds=folds, first=None, end=before, limit=limit)
+    return await vault.store.view(look)
+
+
+async def _create(vault: Vault, owner: Owner, info: SessionInfo) -> None:
+    incarnation = random_bytes(16)
+    body = codec.seal_session(owner, incarnation, 0, info)
+    row = SessionRow(codec.session_tag(owner, info.id), incarnation, 0, body)
+    await vault.store.create(owner.id, owner.incarnation, row)
+
+
+def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None) -> Opened:
+    """What a view of an existing session says, unsealed."""
+    assert view.session is not None
+    thread = Thread(owner, view.session.session, view.session.incarnation)
+    summary = read_summary(thread, view.folds.get(SUMMARY))
+    end = view.session.head if before is None else min(before, view.session.head)
+    if before is not None and before < summary.cursor:
+        summary = summaries.forget(summary, before, FAR, count=vault.count)
+    stored = open_rows(thread, view.rows, end=end)
+    return Opened(
+        thread=thread,
+        head=end,
+        summary=summary,
+        history=tuple(item.message for item in stored),
+        sizes={item.message.seq: item.tokens for item in stored if item.counter == vault.counter},
+        behind=bool(view.rows) and view.rows[0].seq > summary.cursor,
+        known=view.known is not None,
+        pair=open_rows(thread, view.pair) if view.pair else (),
+    )
+
+
+def open_rows(thread: Thread, rows: tuple[Row, ...], *, end: int | None = None) -> tuple[Stored, ...]:
+    """The living ones of consecutive rows. A row that is missing is as bad as one that does not open."""
+    for row, expected in zip(rows, range(rows[0].seq, FAR) if rows else (), strict=False):
+        if row.seq != expected:
+            raise Damaged(f"(message {expected} is missing)")
+    if rows and end is not None and rows[-1].seq != end - 1:
+        raise Damaged(f"(message {rows[-1].seq + 1} is missing)")
+    stored = (codec.open_message(thread.owner, thread.incarnation, row) for row in rows)
+    return tuple(item for item in stored if item is not None)
+
+
+def read_summary(thread: Thread, row: FoldRow | None) -> Summary:
+    """The summary in a fold row. Its cursor and version are the row's, to which the seal is bound."""
+    if row is None:
+        return Summary()
+    state = codec.open_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row)
+    return replace(summaries.from_json(state), cursor=row.cursor, version=row.version)
+
+
+def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
+    row = FoldRow(thread.tag, SUMMARY, summary.cursor, summary.version, Sealed(b""))
+    return codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
+
+
+async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int) -> tuple[Stored, Stored]:
+    """Adds the two rows of a turn and returns them, or those of the turn that got this key first.
+
+    `lag` is how many unfolded rows there may be before the summary is due. Raises `KeyReused`, `Forgotten`.
+    """
+    tag = codec.key_tag(thread.owner, thread.tag, draft.key)
+    first = draft.replaces
+    scope = Scope(
+        owner=thread.owner.id,
+        incarnation=thread.owner.incarnation,
+        session=thread.tag,
+        session_incarnation=thread.incarnation,
+        turn_key=tag,
+        folds=(SUMMARY,),
+        rows=None if first is None else (first - first % 2, FAR),
+    )
+    written: list[Stored] = []
+    locked, change = await vault.store.change(scope, _append_step(vault, thread, draft, tag, lag, written))
+    if change is None:
+        assert locked.known is not None
+        return await _earlier(vault, thread, tag, draft.question)
+    return written[0], written[1]
+
+
+def _append_step(
+    vault: Vault, thread: Thread, draft: Draft, tag: Tag, lag: int, written: list[Stored]
+) -> Step:  # six values that only this step needs
+    def step(locked: Locked) -> Change | None:
+        if locked.known is not None:
+            return None
+        written[:] = _pair(vault, draft, tag, locked)
+        rows = tuple(codec.seal_message(thread.owner, thread.incarnation, item) for item in written)
+        head = locked.head + len(rows)
+        forget = locked.rows
+        summary = read_summary(thread, locked.folds.get(SUMMARY))
+        after = summaries.forget(summary, forget[0].seq, FAR, count=vault.count) if forget else summary
+        assert locked.session is not None
+        info = codec.open_session(thread.owner, locked.session)
+        living = info.messages - sum(row.body is not None for row in forget) + len(rows)
+        info = replace(info, messages=living, last=draft.answered)
+        return Change(
+            append=rows,
+            session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),
+            turn_key=tag,
+            forget=(forget[0].seq, locked.head) if forget else None,
+            folds=(seal_summary(thread, after),) if after != summary else (),
+            due=_due(after, head, lag, mend=after.gaps != summary.gaps),
+        )
+
+    return step
+
+
+def _due(summary: Summary, head: int, lag: int, *, mend: bool) -> tuple[str, ...]:
+    due = (SUMMARY,) if head - summary.cursor > lag else ()
+    return (*due, MEND) if mend and summary.gaps else due
+
+
+def _pair(vault: Vault, draft: Draft, tag: Tag, locked: Locked) -> list[Stored]:
+    question = Message(
+        seq=locked.head,
+        n=locked.n,
+        role="user",
+        text=draft.question,
+        at=draft.asked,
+        zone=draft.zone,
+        channel=draft.channel,
+    )
+    answer = Message(
+        seq=locked.head + 1,
+        n=locked.n + 1,
+        role="assistant",
+        text=draft.answer,
+        at=draft.answered,
+        zone=draft.zone,
+        channel=draft.channel,
+        interrupted=draft.interrupted,
+    )
+    return [Stored(message, tag, vault.counter, vault.count(message.text)) for message in (question, answer)]
+
+
+async def _earlier(vault: Vault, thread: Thread, tag: Tag, question: str) -> tuple[Stored, Stored]:
+    look = Look(owner=thread.owner.id, session=thread.tag, turn_key=tag)
+    view = await vault.store.view(look)
+    return same_turn(open_rows(thread, view.pair), tag, question)
+
+
+def same_turn(pair: tuple[Stored, ...], tag: Tag | None, question: str) -> tuple[Stored, Stored]:
+    """The pair that a key stands for. Raises `Forgotten` when only its numbers remain, `KeyReused` for another text."""
+    if len(pair) != 2:
+        raise Forgotten("The turn with this key.")
+    if tag is not None and pair[0].turn_key != tag:
+        raise Damaged(f"(message {pair[0].message.seq})")
+    if pair[0].message.text != question:
+        raise KeyReused()
+    return pair[0], pair[1]
+
+
+async def forget_rows(vault: Vault, thread: Thread, first: int, end: int) -> tuple[int, int]:
+    """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them. Returns how many of
+    each went.
+    """
+    scope = Scope(
+        owner=thread.owner.id,
+        incarnation=thread.owner.incarnation,
+        session=thread.tag,
+        session_incarnation=thread.incarnation,
+        folds=(SUMMARY,),
+        rows=(first, end),
+    )
+    went: list[int] = [0, 0]
+
+    def step(locked: Locked) -> Change | None:
+        living = sum(row.body is not None for row in locked.rows)
+        if not living:
+            return None
+        summary = read_summary(thread, locked.folds.get(SUMMARY))
+        after = summaries.forget(summary, first, end - 1, count=vault.count)
+        assert locked.session is not None
+        info = codec.open_session(thread.owner, locked.session)
+        info = replace(info, messages=info.messages - living)
+        went[:] = [living, len(summary.lines) - len(after.lines)]
+        return Change(
+            session_body=codec.seal_session(thread.owner, thread.incarnation, locked.head, info),
+            forget=(first, min(end, locked.head)),
+            folds=(seal_summary(thread, after),) if after != summary else (),
+            due=(MEND,) if after.gaps else (),
+        )
+
+    await vault.store.change(scope, step)
+    return went[0], went[1]

@@ -1,0 +1,88 @@
+"""What callers hand in, made safe or refused before anything else sees it. Pure.
+
+Texts: NUL and lone surrogates become U+FFFD (two surrogates that make a character become that character); blank
+ones and ones over the limit are refused. Ids are opaque and never repaired; `vault.keychain.id_bytes` refuses those
+that cannot be used. Times are aware.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+from nitka.errors import BadInput, BadText
+from nitka.types import User
+
+
+def clean_text(text: object, *, limit: int, what: str) -> str:
+    """The text as it may be kept. `limit` is in bytes of UTF-8. Raises `BadText`, naming `what` and never the text."""
+    if not isinstance(text, str):
+        raise BadText(f"The {what} is a {type(text).__name__}, not a string.")
+    clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if _has_surrogates(text) else text
+    clean = clean.replace("\0", "\ufffd")
+    size = len(clean.encode("utf-8"))
+    if size > limit:
+        raise BadText(f"The {what} has {size:,} bytes; the limit is {limit:,}.")
+    if is_blank(clean):
+        raise BadText(f"The {what} is blank.")
+    return clean
+
+
+def is_blank(text: str) -> bool:
+    """Nothing to be seen: white space, control and format characters only."""
+    return not text.strip() or all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def as_user(user: object) -> User:
+    """A user from what a caller may write: a string or a `User`."""
+    if isinstance(user, str):
+        return User(user)
+    if isinstance(user, User):
+        return user
+    raise BadInput(f"A user is a string or a User, not a {type(user).__name__}.")
+
+
+def as_moment(at: datetime | None, now: datetime) -> datetime:
+    """The time a turn happened, in UTC. Raises `BadInput` for a time without a zone."""
+    if at is None:
+        return now
+    if at.tzinfo is None or at.utcoffset() is None:
+        raise BadInput("The time has no zone; pass an aware datetime.")
+    return at.astimezone(UTC)
+
+
+def as_zone(zone: str, at: datetime | None) -> str:
+    """The speaker's zone: an IANA name or an offset like "+03:00"; by default that of `at`. Raises `BadInput`."""
+    if not zone:
+        offset = at.utcoffset() if at is not None else None
+        return _offset_name(offset) if offset else ""
+    if zone_of(zone) is None:
+        raise BadInput("The zone is neither an IANA name such as Europe/Moscow nor an offset such as +03:00.")
+    return zone
+
+
+def zone_of(zone: str) -> timezone | ZoneInfo | None:
+    """The zone of that name, or None where there is no such zone."""
+    try:
+        if zone[:1] in "+-":
+            hours, minutes = zone[1:].split(":")
+            offset = timedelta(hours=int(hours), minutes=int(minutes))
+            return timezone(offset if zone[0] == "+" else -offset)
+        return ZoneInfo(zone)
+    except (ValueError, KeyError, OSError):
+        return None
+
+
+def _offset_name(offset: timedelta) -> str:
+    minutes = int(offset.total_seconds() // 60)
+    sign = "-" if minutes < 0 else "+"
+    return f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"

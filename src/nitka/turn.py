@@ -1,0 +1,203 @@
+"""One turn: open, the caller's own loop, and the two rows.
+
+Leaving the block writes what the turn became:
+
+* answered: two rows;
+* cut off after a piece was handed out (an exception, a cancellation, or leaving with pieces and no `answer`): two
+  rows, the answer being the pieces, marked interrupted; the write is shielded from the cancellation that caused it;
+* failed before that, private, discarded, or already stored under its key: none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from nitka.conversation import Opened
+from nitka.errors import BadInput
+from nitka.models.think import strip_think
+from nitka.types import ChatMessage, Receipt, Request
+
+
+class Turn:
+    """An open turn. `stored` says that a turn with this key was written before: `text` is its answer, and `answer`
+    does nothing.
+    """
+
+    def __init__(
+        self,
+        request: Request | None,
+        *,
+        opened: Opened | None,
+        refit: Callable[[Sequence[ChatMessage]], Request],
+        stored: str | None = None,
+        private: bool = False,
+    ) -> None:
+        self._request = request
+        self._refit = refit
+        self._pieces: list[str] = []
+        self._answer: str | None = None
+        self._discarded = private
+        self.opened = opened
+        self.stored = stored is not None
+        self.text = stored
+        self.interrupted = False
+
+    @property
+    def request(self) -> Request:
+        """What to send to the model. Raises `BadInput` for a turn that was stored before: there is nothing to ask."""
+        if self._request is None:
+            raise BadInput("This turn was answered before; look at turn.stored first, its answer is turn.text.")
+        return self._request
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The account of the request as last packed."""
+        return self._request.receipt if self._request else None
+
+    @property
+    def started(self) -> bool:
+        """Whether a piece was handed out or an answer given."""
+        return bool(self._pieces) or self._answer is not None
+
+    def piece(self, text: str) -> None:
+        """Reports a piece of the answer that was handed out. Should the turn be cut off, the pieces so far are what
+        is kept.
+        """
+        self._pieces.append(text)
+
+    def answer(self, text: str | None = None) -> None:
+        """Gives the whole answer; without a text, the pieces handed out are all of it. Reasoning blocks are taken
+        out.
+        """
+        self._answer = "".join(self._pieces) if text is None else text
+
+    def discard(self) -> None:
+        """This turn shall leave nothing behind, whatever was handed out (a guard refused it)."""
+        self._discarded = True
+
+    def refit(self, messages: Sequence[ChatMessage]) -> Request:
+        """Packs again with the tool traffic that the loop added after the question; nothing of it is stored.
+
+        `messages` are the request's messages with the loop's own after them. Raises `OverBudget` when the traffic
+        alone is too large.
+        """
+        self._request = self._refit(messages)
+        return self._request
+
+    def outcome(self, failed: bool) -> str | None:
+        """The text to write on leaving the block, or None to write nothing. Raises `BadInput` for a block that
+        forgot to answer.
+        """
+        if self.stored or self._discarded:
+            return None
+        if self._answer is not None and not failed:
+            return strip_think(self._answer)
+        if self._pieces:
+            self.interrupted = True
+            return strip_think("".join(self._pieces)) or None
+        if failed:
+            return None
+        raise BadInput(
+            "The turn's block ended without an answer: call turn.answer(text), or turn.discard() to keep nothing."
+        )
+
+
+class TurnBlock:
+    """The block around a turn: `async with nitka.turn(...) as turn`."""
+
+    def __init__(
+        self, opening: Callable[[], Awaitable[Turn]], commit: Callable[[Turn, str], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._opening = opening
+        self._commit = commit
+        self._turn: Turn | None = None
+
+    async def __aenter__(self) -> Turn:
+        self._turn = await self._opening()
+        return self._turn
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._turn is not None
+        text = self._turn.outcome(failed=kind is not None)
+        if text is not None:
+            await shielded(self._commit(self._turn, text))
+
+
+async def shielded(work: Coroutine[Any, Any, None]) -> None:
+    """Waits for the work to end, however often the waiting is cancelled; a cancellation is raised again afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+        except BaseException:
+            if not task.done():
+                raise
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
+class Stream:
+    """An answer that comes in pieces: `async with nitka.say(..., stream=True) as pieces`, then `async for piece in
+    pieces`.
+
+    Leaving it early is the interruption. Afterwards `text` is what was stored, `receipt` the account of the request.
+    """
+
+    def __init__(self, block: TurnBlock, pieces: Callable[[Turn], Any]) -> None:
+        self._block = block
+        self._pieces = pieces
+        self._turn: Turn | None = None
+        self._source: Any = None
+
+    @property
+    def text(self) -> str:
+        return (self._turn.text or "") if self._turn else ""
+
+    @property
+    def receipt(self) -> Receipt | None:
+        return self._turn.receipt if self._turn else None
+
+    @property
+    def interrupted(self) -> bool:
+        return self._turn is not None and self._turn.interrupted
+
+    async def __aenter__(self) -> Self:
+        self._turn = await self._block.__aenter__()
+        self._source = self._pieces(self._turn)
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        assert self._turn is not None
+        try:
+            piece: str = await anext(self._source)
+        except StopAsyncIteration:
+            if not self._turn.stored:
+                self._turn.answer()
+            raise
+        self._turn.piece(piece)
+        return piece
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._turn is not None
+        try:
+            await self._source.aclose()
+        finally:
+            if kind is None and not self._turn.started:
+                self._turn.discard()  # left before a piece was handed out
+            await self._block.__aexit__(kind, error, trace)

@@ -1,0 +1,210 @@
+"""The script of a turn: check what was handed in, open, build the request, write the two rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NoReturn
+
+from nitka import conversation
+from nitka.conversation import Draft, Opened, Vault
+from nitka.door import as_moment, as_user, as_zone, clean_text
+from nitka.errors import BadInput, StoreError
+from nitka.folds import Folder
+from nitka.request import Means, Parts, pack, refit
+from nitka.turn import Turn
+from nitka.types import Budget, ChatMessage, Limits, Passage, Request, SessionInfo, User
+from nitka.vault.codec import Stored
+from nitka.vault.keychain import id_bytes
+from nitka.world import Clock, random_bytes
+
+Private = bool | Literal["reads"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The arguments of one turn, checked."""
+
+    user: User
+    session: str
+    text: str
+    key: bytes
+    at: datetime
+    zone: str = ""
+    channel: str = ""
+    system: str = ""
+    knowledge: tuple[Passage, ...] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
+    budget: Budget
+    private: Private = False
+    replaces: int | None = None
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Opens and writes turns. Holds what is the same for all of them, and nobody's data."""
+
+    vault: Vault
+    folder: Folder
+    means: Means
+    limits: Limits
+    clock: Clock
+    redact: Callable[[str], str]
+
+    def ask(
+        self,
+        user: str | User,
+        session: str,
+        *,
+        text: str,
+        key: str | None,
+        at: datetime | None,
+        zone: str,
+        channel: str,
+        system: str = "",
+        knowledge: Sequence[str | Passage] = (),
+        tools: Sequence[Mapping[str, Any]] = (),
+        budget: int | Budget | None = None,
+        private: Private = False,
+        replaces: int | None = None,
+        language: str = "",
+    ) -> Ask:
+        """Checks the arguments. Raises `BadText`, `BadId`, `BadInput`."""
+        id_bytes(session, "session id")
+        return Ask(
+            user=as_user(user),
+            session=session,
+            text=self._clean(text, "message"),
+            key=random_bytes(16) if key is None else b"key:" + id_bytes(key, "turn key"),
+            at=as_moment(at, self.clock()),
+            zone=as_zone(zone, at),
+            channel=self._clean(channel, "channel") if channel else "",
+            system=self._clean(system, "system prompt") if system else "",
+            knowledge=tuple(self._passage(item) for item in knowledge),
+            tools=tools,
+            budget=self._budget(budget),
+            private=private,
+            replaces=first_of_turn(replaces),
+            language=language,
+        )
+
+    async def open(self, ask: Ask) -> Turn:
+        """Reads what there is and packs the request. Raises `KeyReused`, `Forgotten`, `OverBudget`, `Damaged`,
+        `StoreError`.
+        """
+        opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
+        if opened is not None and opened.known:
+            _, answer = conversation.same_turn(opened.pair, None, self.redact(ask.text))
+            return Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
+        parts, sizes = _parts(ask, opened), opened.sizes if opened else {}
+        request = pack(parts, ask.budget, self.means, sizes=sizes)
+
+        def again(messages: Sequence[ChatMessage]) -> Request:
+            return refit(parts, request, messages, ask.budget, self.means, sizes=sizes)
+
+        return Turn(request, opened=opened, refit=again, private=bool(ask.private))
+
+    async def write(self, ask: Ask, turn: Turn, answer: str) -> None:
+        """Writes the two rows, and lets the turn know what was stored."""
+        assert turn.opened is not None
+        stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
+        turn.text = stored.message.text
+        self.folder.wake()
+
+    async def record(self, ask: Ask, answer: str) -> None:
+        """Writes a turn that happened elsewhere."""
+        opened = await self._look(ask, 0)
+        stored = await self._append(ask, opened, answer, answered=ask.at)
+        if stored.message.seq + 1 - opened.summary.cursor > self.limits.backlog:
+            await self.folder.catch_up(opened.thread)
+        self.folder.wake()
+
+    async def _look(self, ask: Ask, limit: int) -> Opened:
+        info = SessionInfo(id=ask.session, channel=ask.channel, messages=0, started=ask.at, last=None)
+
+        async def look() -> Opened:
+            return await conversation.open_thread(
+                self.vault, ask.user, info, key=ask.key, before=ask.replaces, limit=limit
+            )
+
+        opened = await look()
+        while opened.behind and not opened.known:
+            await self.folder.catch_up(opened.thread)
+            opened = await look()
+        return opened
+
+    async def _peek(self, ask: Ask) -> Opened | None:
+        """What a private turn may read; nothing is made."""
+        if ask.private is True:
+            return None
+        return await conversation.peek(self.vault, ask.user, ask.session, limit=self.limits.backlog)
+
+    async def _append(
+        self, ask: Ask, opened: Opened, answer: str, *, answered: datetime | None = None, interrupted: bool = False
+    ) -> Stored:
+        draft = Draft(
+            question=self.redact(ask.text),
+            answer=self.redact(self._clean(answer, "answer")),
+            asked=ask.at,
+            answered=answered or max(ask.at, self.clock()),
+            key=ask.key,
+            zone=ask.zone,
+            channel=ask.channel,
+            interrupted=interrupted,
+            replaces=ask.replaces,
+        )
+        lag = self.limits.window + self.limits.slack
+        try:
+            _, stored = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+        except StoreError:
+            # Whether it was written is unknown; the key makes sending it again harmless.
+            _, stored = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+        return stored
+
+    def _clean(self, text: str, what: str) -> str:
+        return clean_text(text, limit=self.limits.message_bytes, what=what)
+
+    def _passage(self, item: str | Passage) -> Passage:
+        return item if isinstance(item, Passage) else Passage(item)
+
+    def _budget(self, budget: int | Budget | None) -> Budget:
+        if isinstance(budget, Budget):
+            return budget
+        total = self.limits.budget if budget is None else budget
+        return Budget(total=total, answer=min(self.limits.answer_tokens, total // 4))
+
+
+def first_of_turn(row: int | None) -> int | None:
+    """The first row of the turn that the row belongs to: turns are pairs from row 0. Raises `BadInput` for a
+    negative number.
+    """
+    if row is None:
+        return None
+    if row < 0:
+        raise BadInput("Rows are numbered from 0.")
+    return row - row % 2
+
+
+def _parts(ask: Ask, opened: Opened | None) -> Parts:
+    summary = opened.summary if opened else None
+    notes = (
+        ("summary lines were removed by forgetting and are not yet written anew",) if summary and summary.gaps else ()
+    )
+    return Parts(
+        question=ask.text,
+        system=ask.system,
+        tools=ask.tools,
+        summary=summary,
+        history=opened.history if opened else (),
+        knowledge=ask.knowledge,
+        head=opened.head if opened else 0,
+        cursor=min(summary.cursor, opened.head) if summary and opened else 0,
+        notes=notes,
+        language=ask.language,
+    )
+
+
+def _nothing_to_refit(messages: Sequence[ChatMessage]) -> NoReturn:
+    raise BadInput("This turn was answered before; there is no request to pack again.")
