@@ -33,7 +33,8 @@ WEIGHT: dict[Kind, float] = {
     "name": 2.4,
     "title": 1.6,
 }
-SMALL = 0.5  # a bare small number without a unit
+SMALL = 0.4  # a bare small number
+COUNTED = 1.2  # a small number of something: worth a line only with more
 TITLE_WORDS = 4
 
 
@@ -53,7 +54,7 @@ def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
     anchors: list[Anchor] = []
     at = 0
     while at < len(read.words):
-        found = _value(read.words, at) or _title(read, at) or _name(read, at, lexicon)
+        found = _value(read.words, at, lexicon) or _title(read, at) or _name(read, at, lexicon)
         if found is None:
             at += 1
             continue
@@ -68,18 +69,18 @@ def _valued(word: Word) -> bool:
     return bool(word.tags & VALUE) or DIGITS.search(word.text) is not None
 
 
-def _value(words: Sequence[Word], at: int) -> Anchor | None:
+def _value(words: Sequence[Word], at: int, lexicon: Lexicon) -> Anchor | None:
     """A number, date, time, amount or code, with the small words that tie its parts ("the 6th of October", "с
     девяти до двенадцати").
     """
     if not _valued(words[at]):
         return None
     if _is_code(words[at].text):
-        return Anchor("code", at, at + 1, WEIGHT["code"], frozenset([words[at].low]))
+        return Anchor("code", at, at + 1, WEIGHT["code"], frozenset([words[at].stem]))
     end = at + 1
     while (longer := _tied(words, end)) is not None:
         end = longer
-    return _priced(words, at, end)
+    return _priced(words, at, end, lexicon)
 
 
 def _tied(words: Sequence[Word], end: int) -> int | None:
@@ -92,7 +93,9 @@ def _tied(words: Sequence[Word], end: int) -> int | None:
             or (words[at].gap.strip() not in ("", "-", "–", "—", ",", "х", "x", "×"))
         ):
             return None
-        if "," in words[at].gap and (reach or not _dated(words[at]) or not _dated(words[end - 1])):
+        if "," in words[at].gap and not (
+            "weekday" in words[end - 1].tags or (not reach and _dated(words[at]) and _dated(words[end - 1]))
+        ):
             return None
         if _valued(words[at]) and not _is_code(words[at].text):
             return at + 1
@@ -105,14 +108,41 @@ def _dated(word: Word) -> bool:
     return bool(word.tags & {"month", "weekday", "ordinal", "time"}) or word.text[:1].isdigit()
 
 
-def _priced(words: Sequence[Word], start: int, end: int) -> Anchor:
+def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> Anchor:
     inside = words[start:end]
     after = words[end] if end < len(words) and words[end].gap.strip() in ("", "-") else None
     kind = _kind(inside, after)
-    if after is not None and after.tags & {"money", "unit", "time", "month"}:
+    if after is not None and after.tags & {"money", "unit", "counted", "time", "month"}:
         end += 1
-    keys = frozenset(word.stem for word in inside if _valued(word))
+    keys = _keys(inside, lexicon)
     return Anchor(kind, start, end, _weight(kind, inside, after), keys)
+
+
+def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
+    """By what a value is known again in another form: its figures, number words put together ("twenty five" is 25),
+    other words' stems.
+    """
+    keys: set[str] = set()
+    current = 0
+    for word in inside:
+        figure = _figure(word, lexicon)
+        if figure and current and (figure == 1000 or current % _magnitude(figure) == 0):
+            current = current * 1000 if figure == 1000 else current + figure
+            continue
+        keys |= {str(current)} if current else set()
+        current = figure
+        if not figure and _valued(word):
+            keys.add("".join(DIGITS.findall(word.text)) or word.stem)
+    return frozenset(keys | {str(current)} if current else keys)
+
+
+def _figure(word: Word, lexicon: Lexicon) -> int:
+    """What a number word stands for; 0 for other words and for figures, which are kept as written."""
+    return int(lexicon.figure(word.low) or 0) if word.tags & {"number", "ordinal"} else 0
+
+
+def _magnitude(figure: int) -> int:
+    return 10 ** len(str(figure))
 
 
 def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
@@ -135,12 +165,12 @@ def _weight(kind: Kind, inside: Sequence[Word], after: Word | None) -> float:
     if kind != "number":
         return WEIGHT[kind]
     figures = sum(len(DIGITS.findall(word.text)) for word in inside)
-    counted = after is not None and bool(after.tags & {"unit", "money"}) or inside[-1].text.endswith("%")
+    counted = after is not None and bool(after.tags & {"unit", "counted", "money"}) or inside[-1].text.endswith("%")
     if figures >= 3:
         return 2.6
     if figures == 2 or len(inside) > 1:
         return 2.2
-    return WEIGHT["number"] + 0.2 if counted else SMALL
+    return COUNTED if counted else SMALL
 
 
 def _is_code(text: str) -> bool:
@@ -166,7 +196,7 @@ def _title(read: Sentence, at: int) -> Anchor | None:
         if re.match(r"[.,!?]?[»”“\"]", after):
             named = read.words[at].text[:1].isupper()
             keys = frozenset(word.stem for word in read.words[at:end])
-            return Anchor("title", at, end, WEIGHT["name"] if named else WEIGHT["title"], keys)
+            return Anchor("title", at, end, WEIGHT["name"] if named else WEIGHT["title"] / 2, keys)
     return None
 
 
@@ -196,10 +226,12 @@ def _capital(words: Sequence[Word], at: int, lexicon: Lexicon) -> bool:
     ):
         return False
     if not _opens(words, at):
-        return not word.tags & {"function", "link", "keep", "polite"} and not word.low.startswith(("i'", "i’"))
+        return not word.tags & {"function", "link", "keep", "polite", "filler"} and not word.low.startswith(
+            ("i'", "i’")
+        )
     following = words[at + 1] if at + 1 < len(words) else None
     paired = following is not None and following.text[0].isupper() and not following.tags and following.gap == " "
-    return not word.tags and (paired or word.text[1:] != word.text[1:].lower() or "name" in word.tags)
+    return not word.tags - {"name"} and (paired or word.text[1:] != word.text[1:].lower() or "name" in word.tags)
 
 
 def _opens(words: Sequence[Word], at: int) -> bool:

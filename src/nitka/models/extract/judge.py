@@ -11,21 +11,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nitka.models.extract.anchors import Anchor, mark
+from nitka.models.extract.anchors import Anchor, Kind, mark
 from nitka.models.extract.lexicon import Lexicon, language, lexicon
 from nitka.models.extract.text import Sentence, Word, pieces, segments, sentence, telling
 from nitka.types import Message
 
-ACTS = ("decide", "promise", "open", "close", "limit", "correct", "move", "identity", "advice", "commit", "unreal")
-USER = {"decide": 1.5, "promise": 1.3, "open": 2.2, "limit": 1.4, "correct": 0.6, "identity": 0.8, "close": 0.6}
-ASSISTANT = {"promise": 1.2, "commit": 0.3}
+ACTS = (
+    "strict",
+    "decide",
+    "promise",
+    "open",
+    "close",
+    "limit",
+    "correct",
+    "move",
+    "identity",
+    "advice",
+    "commit",
+    "unreal",
+)
+USER = {
+    "strict": 2.2,
+    "decide": 1.6,
+    "promise": 1.4,
+    "open": 2.2,
+    "limit": 1.0,
+    "correct": 0.6,
+    "identity": 0.8,
+    "close": 0.6,
+}
+ASSISTANT = {"promise": 1.8, "commit": 0.3}
 LONG = 6_000  # characters; of a longer message only the sentences that look most telling are read closely
 LONG_SENTENCES = 40
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
 UNREAL = 0.3
-PLAIN = 0.5  # of an assistant's figures that nothing commits it to
+PLAIN: dict[Kind, float] = {
+    "name": 0.8,
+    "code": 0.8,
+    "title": 0.2,
+    "date": 0.5,
+}  # of what nothing commits the assistant to
+FIGURE = 0.25  # of its other figures: sums it worked out
 
 
 @dataclass(slots=True)
@@ -41,7 +69,11 @@ class Claim:
     said_by: str
     lexicon: Lexicon
     value: float = 0.0
+    read_anchors: list[Anchor] = field(default_factory=list)  # of the whole sentence
     label: bool = False  # has a content word of its own beside its anchors
+    beside: set[str] = field(default_factory=set)  # stems of the two clauses before it in the message
+    committed: bool = False  # its message speaks for a service: a booking, a case, a guarantee
+    around: set[str] = field(default_factory=set)  # acts of those
 
     @property
     def words(self) -> list[Word]:
@@ -54,16 +86,21 @@ class Claim:
 
 @dataclass(slots=True)
 class Known:
-    """What is already written: stems of all words of the present lines, and names seen."""
+    """What is already written: the present lines as claims, their stems line by line and in all, and the stems of
+    names seen.
+    """
 
+    standing: list[Claim] = field(default_factory=list)
+    lines: list[set[str]] = field(default_factory=list)
     stems: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
-    def learn(self, claim: Claim) -> None:
-        self.stems |= {word.stem for word in claim.words}
+    def learn(self, stems: set[str]) -> None:
+        self.lines.append(stems)
+        self.stems |= stems
 
     def holds(self, anchor: Anchor) -> bool:
-        return anchor.keys <= self.stems
+        return anchor.keys <= self.stems and any(anchor.keys <= line for line in self.lines)
 
 
 def read_message(message: Message, names: set[str]) -> list[tuple[Sentence, list[Anchor]]]:
@@ -90,21 +127,59 @@ def claims(message: Message, known: Known, answered: bool) -> list[Claim]:
         for start, end in segments(one):
             inside = [anchor for anchor in anchors if start <= anchor.start < end]
             acts = {tag for tag, at, _ in one.phrases if tag in ACTS and start <= at < end}
-            claim = Claim(one, start, end, inside, acts, message.seq, message.role, lex)
+            claim = Claim(one, start, end, inside, acts, message.seq, message.role, lex, read_anchors=anchors)
             claim.label = any(word.content and word.anchor < 0 for word in claim.words)
-            claim.value = worth(claim, known, answered)
             found.append(claim)
+    _hand_on(found)
+    _look_around(found)
+    committed = any("commit" in claim.acts for claim in found)
+    for claim in found:
+        claim.committed = committed
+        claim.value = worth(claim, known, answered)
     return found
+
+
+def _look_around(found: Sequence[Claim]) -> None:
+    """Give each claim the words and acts of the two clauses before it."""
+    for at, claim in enumerate(found):
+        near = found[max(0, at - 2) : at]
+        claim.beside = set().union(*(other.stems for other in near))
+        claim.around = set().union(*(other.acts for other in near))
+
+
+def _hand_on(found: Sequence[Claim]) -> None:
+    """A bare mark ("we never decided", «вопрос открыт») says nothing alone: what it marks is the clause before it,
+    or after a colon.
+    """
+    for at, claim in enumerate(found):
+        for act in claim.acts & {"open", "close", "strict"}:
+            if claim.anchors or _beside(claim, act) > 1:
+                continue
+            near = [
+                other
+                for other in (*found[at + 1 : at + 3], *reversed(found[max(0, at - 3) : at]))
+                if _beside(other, act) > 1
+            ]
+            inside = [other for other in near if other.read is claim.read]
+            for other in (inside or near)[:1]:
+                claim.acts.discard(act)
+                other.acts.add(act)
+
+
+def _beside(claim: Claim, act: str) -> int:
+    """How many words of content a claim has besides the words that mark the act."""
+    marks = {i for tag, at, size in claim.read.phrases if tag == act for i in range(at, at + size)}
+    return sum(1 for at in range(claim.start, claim.end) if claim.read.words[at].content and at not in marks)
 
 
 def worth(claim: Claim, known: Known, answered: bool) -> float:
     """How much a reader would miss the claim: about 0 for small talk, 1.5 for one plain fact, 6 for a promise with
     a name and a date.
     """
-    exact = sum(anchor.weight * (KNOWN if known.holds(anchor) else 1.0) for anchor in claim.anchors)
-    acts = claim.acts
+    new = [(anchor, anchor.weight * (KNOWN if known.holds(anchor) else 1.0)) for anchor in claim.anchors]
     if claim.said_by == "assistant":
-        return _assistant(claim, exact)
+        return _assistant(claim, new)
+    exact, acts = sum(weight for _, weight in new), claim.acts
     act = _acted(claim, USER, known)
     if claim.read.asks and "open" not in acts:
         exact *= ASKED
@@ -113,20 +188,22 @@ def worth(claim: Claim, known: Known, answered: bool) -> float:
     return total * UNREAL if "unreal" in acts else total
 
 
-def _assistant(claim: Claim, exact: float) -> float:
+def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
+    """The assistant's words: what it promises, and what it states for the service it speaks for; sums and advice
+    hardly count.
+    """
     if claim.read.asks:
         return 0.0
-    promised = "promise" in claim.acts and ("commit" in claim.acts or not claim.acts & {"advice"})
-    committed = "commit" in claim.acts or "commit" in _acts_of(claim.read)
-    act = ASSISTANT["promise"] * (promised and _substance(claim) >= 2) + ASSISTANT["commit"] * (committed and exact > 1)
-    if not committed and not promised:
-        exact *= PLAIN
-        if "advice" in claim.acts or "advice" in _acts_of(claim.read):
-            exact *= ADVISED
-    return exact + act
+    advice = "advice" in claim.acts
+    if not claim.committed or advice:
+        exact = sum(weight * PLAIN.get(anchor.kind, FIGURE) for anchor, weight in new) * (ADVISED if advice else 1.0)
+    else:
+        exact = sum(weight for _, weight in new)
+    promised = "promise" in claim.acts and not advice and _substance(claim) >= 2
+    return exact + ASSISTANT["promise"] * promised + ASSISTANT["commit"] * (claim.committed and exact > 1)
 
 
-def _acts_of(read: Sentence) -> set[str]:
+def acts_of(read: Sentence) -> set[str]:
     return {tag for tag, _, _ in read.phrases if tag in ACTS}
 
 
@@ -146,12 +223,23 @@ def _substance(claim: Claim) -> int:
     return sum(1 for word in claim.words if word.content and len(word.low) > 2)
 
 
+def keys_of(claim: Claim) -> set[str]:
+    """Every stem of a claim, and the keys of its anchors."""
+    return {word.stem for word in claim.words}.union(*(anchor.keys for anchor in claim.anchors))
+
+
 def present(texts: Sequence[str]) -> Known:
-    """What the present lines hold."""
+    """What the present lines hold. Their stems are known, and the names among them."""
     known = Known()
-    for text in texts:
+    for at, text in enumerate(texts):
         lex = lexicon(language(text))
         one = sentence(text, lex)
-        known.stems |= {word.stem for word in one.words}
+        known.standing.append(Claim(one, 0, len(one.words), mark(one, lex), acts_of(one), at, "user", lex))
+        known.learn(keys_of(known.standing[-1]))
         known.names |= {word.stem for word in one.words[1:] if word.text[0].isupper()}
     return known
+
+
+def standing_worth(claim: Claim) -> float:
+    """The worth of a line that stands in the summary, as if nothing else were known."""
+    return worth(claim, Known(), answered=False)

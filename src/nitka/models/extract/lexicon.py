@@ -45,6 +45,9 @@ class Lexicon:
     prefixed: Mapping[str, tuple[Entry, ...]]
     function: frozenset[str]
     nouns_capitalised: bool
+    figures: Mapping[str, str]  # beginnings of number words, and the figure
+    weak: tuple[str, ...]  # endings of words that describe: the first to be left out
+    imperative: tuple[str, ...]  # endings of a command; with a negation before it, something that must not be done
 
     def at(self, lows: Sequence[str], at: int) -> list[Entry]:
         """Every entry that begins at this word."""
@@ -61,6 +64,10 @@ class Lexicon:
             if low.endswith(suffix) and len(low) - len(suffix) >= PREFIX:
                 return low[: -len(suffix)]
         return low
+
+    def figure(self, low: str) -> str | None:
+        """The figure a number word begins with, the longest beginning first; None for any other word."""
+        return next((self.figures[low[:size]] for size in range(len(low), 2, -1) if low[:size] in self.figures), None)
 
 
 def fold(text: str) -> str:
@@ -96,6 +103,9 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
         exact={word: tuple(entries) for word, entries in exact.items()},
         prefixed={word: tuple(entries) for word, entries in prefixed.items()},
         function=frozenset(fold(word) for word in (*lists.get("function", ()), *lists.get("link", ()))),
+        figures={fold(word): str(figure) for word, figure in data.get("figures", {}).items()},
+        weak=tuple(forms.get("weak", ())),
+        imperative=tuple(forms.get("imperative", ())),
         nouns_capitalised=bool(forms.get("nouns_capitalised", False)),
     )
 

@@ -1,13 +1,163 @@
-"""Which present lines a few new claims replace entirely."""
+"""Which present lines a few new claims replace entirely.
+
+A line is replaced when every value it holds is of the kind that the new claim gives anew, and the two speak of the
+same thing: the message names the former value ("Tuesday instead of Monday"), or both share their topic and the
+message marks a change, or an appointment is moved and the line holds the latest one. An open question is replaced
+by the claim that closes it. A line that holds anything else exact (a code, a title, another kind of value) stays:
+its other statements were not replaced.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from nitka.models.extract.judge import Claim
-from nitka.types import Line, Message
+from nitka.models.extract.anchors import Anchor
+from nitka.models.extract.judge import Claim, acts_of
+from nitka.models.extract.text import Word
+
+FAMILY = {"date": "day", "weekday": "day", "time": "day", "money": "amount", "number": "amount"}
+FORMER_REACH = 4  # words after "instead of" in which the former value stands
+RECENT = 14  # lines among which an appointment that is moved is looked for
+SAME = 2  # parts that two values share when they are the same one said in other words (a day and its month)
+STATED = 1.0  # weight below which a value states nothing (a bare "two")
 
 
-def replaced_lines(lines: Sequence[Line], new: Sequence[Claim], messages: Sequence[Message]) -> set[int]:
-    """Positions of lines whose every statement the new claims replace."""
-    return set()
+@dataclass(frozen=True, slots=True)
+class New:
+    """What a new note says, with its message around it."""
+
+    claims: tuple[Claim, ...]
+    values: tuple[Anchor, ...]
+    topic: frozenset[str]  # of the note and of what stands around it
+    acts: frozenset[str]
+
+    @property
+    def asks(self) -> bool:
+        return any(claim.read.asks for claim in self.claims)
+
+
+def replaced_lines(standing: Sequence[Claim], notes: Sequence[tuple[Claim, ...]]) -> set[int]:
+    """Positions of the standing lines whose every statement some new note replaces."""
+    replaced: set[int] = set()
+    for claims in notes:
+        new = _new(claims)
+        found = {
+            at
+            for at, line in enumerate(standing)
+            if _gives_anew(line, new) and (_named(line, new) or _revised(line, new))
+        }
+        if not found and new.acts & {"move"} and not new.asks:
+            found = _moved(standing, new)
+        replaced |= found | {at for at, line in enumerate(standing) if _closed(line, new)}
+    return replaced
+
+
+def _new(claims: tuple[Claim, ...]) -> New:
+    reads = [claim.read for claim in claims]
+    acts = set().union(
+        *(claim.acts for claim in claims), *(acts_of(read) for read in reads), *(claim.around for claim in claims)
+    )
+    topic = set().union(*(_topic(claim) for claim in claims), *(claim.beside for claim in claims))
+    values = tuple(anchor for claim in claims for anchor in _values(claim))
+    return New(claims, values, frozenset(topic), frozenset(acts))
+
+
+def _values(claim: Claim) -> list[Anchor]:
+    return [anchor for anchor in claim.anchors if anchor.kind in FAMILY and anchor.weight > STATED]
+
+
+def _topic(claim: Claim) -> set[str]:
+    """The stems that say what a claim is about: words of content that are no value and no mark of a change."""
+    words = claim.read.words[claim.start : claim.end]
+    valued = {at for a in claim.anchors if a.kind in FAMILY for at in range(a.start - claim.start, a.end - claim.start)}
+    return {
+        word.stem for at, word in enumerate(words) if _topical(word) and (at not in valued or "counted" in word.tags)
+    }
+
+
+def _topical(word: Word) -> bool:
+    return word.content and not word.tags & {"unit", "money", "correct", "move", "daypart"}
+
+
+def _heads(line: Claim) -> set[str]:
+    """What the values belong to: the two nearest topical words before each, a counted noun in it, or else the
+    nearest after it.
+    """
+    words = line.read.words
+    heads: set[str] = set()
+    for anchor in _values(line):
+        before = [word.stem for word in words[: anchor.start] if _topical(word) and word.anchor < 0]
+        after = [word.stem for word in words[anchor.end :] if _topical(word) and word.anchor < 0]
+        heads |= set(before[-2:] or after[:1])
+        heads |= {word.stem for word in words[anchor.start : anchor.end] if "counted" in word.tags}
+    return heads
+
+
+def _gives_anew(line: Claim, new: New) -> bool:
+    """Whether the note has a new value of the one family that all the line's values belong to, and the line nothing
+    else exact.
+    """
+    values = _values(line)
+    families = {FAMILY[anchor.kind] for anchor in values}
+    if len(families) != 1 or any(anchor.kind in ("code", "title") for anchor in line.anchors):
+        return False
+    dated = any(anchor.kind in ("date", "weekday") for anchor in values)
+    fresh = [a for a in new.values if FAMILY[a.kind] in families and not (dated and a.kind == "time")]
+    old = set().union(*(anchor.keys for anchor in values))
+    again = any(anchor.keys <= old or len(anchor.keys & old) >= SAME for anchor in fresh)
+    return bool(fresh) and not again
+
+
+def _named(line: Claim, new: New) -> bool:
+    """The message names a value of the line as the former one."""
+    former = [keys for claim in new.claims for keys in _former(claim)]
+    return any(anchor.keys <= keys for anchor in _values(line) for keys in former)
+
+
+def _former(claim: Claim) -> list[frozenset[str]]:
+    """The keys of values that the sentence calls former."""
+    marks = [at + size for tag, at, size in claim.read.phrases if tag == "former"]
+    reached = [
+        {claim.read.words[i].anchor for i in range(at, min(at + FORMER_REACH, len(claim.read.words)))} for at in marks
+    ]
+    return [anchor.keys for anchors in reached for at, anchor in enumerate(claim.read_anchors) if at in anchors]
+
+
+def _revised(line: Claim, new: New) -> bool:
+    """The message marks a change and speaks of what the line's value belongs to."""
+    return bool(new.acts & {"correct", "move"}) and not new.asks and bool(_heads(line) & new.topic)
+
+
+def _moved(standing: Sequence[Claim], new: New) -> set[int]:
+    """The latest appointment among the recent lines, and every other line that holds nothing but the same day."""
+    if not any(anchor.kind in ("date", "weekday") for anchor in new.values):
+        return set()
+    recent = range(max(0, len(standing) - RECENT), len(standing))
+    days = [at for at in recent if _gives_anew(standing[at], new) and _day(standing[at])]
+    fixed = [at for at in days if _appointment(standing[at]) or _topic(standing[at]) & new.topic]
+    if not fixed:
+        return set()
+    latest = _day(standing[fixed[-1]])
+    return {at for at in days if at == fixed[-1] or (_day(standing[at]) <= latest and _appointment(standing[at]))}
+
+
+def _appointment(line: Claim) -> bool:
+    """A weekday with a date or a time."""
+    tags = set().union(*(word.tags for word in line.read.words if word.anchor >= 0))
+    return "weekday" in tags and any(anchor.kind in ("date", "time") for anchor in line.anchors)
+
+
+def _day(line: Claim) -> set[str]:
+    return {key for anchor in line.anchors if anchor.kind in ("date", "weekday") for key in anchor.keys}
+
+
+def _closed(line: Claim, new: New) -> bool:
+    """The line asks or leaves open what the note settles."""
+    if not ("open" in line.acts or line.read.source.endswith("?")) or new.asks or "open" in new.acts:
+        return False
+    if not new.acts & {"close", "decide", "correct"}:
+        return False
+    topic = _topic(line)
+    own = set().union(*(_topic(claim) for claim in new.claims))
+    return len(topic & new.topic) >= max(1, 0.5 * len(topic)) and bool(own)

@@ -124,7 +124,12 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
             phrases.append((entry.tag, at, size))
             for word in words[at : at + size]:
                 word.tags.add(entry.tag)
+    phrases += [("strict", at, 2) for at in range(len(words) - 1) if _forbids(words[at], words[at + 1], lexicon)]
     return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)
+
+
+def _forbids(word: Word, after: Word, lexicon: Lexicon) -> bool:
+    return word.low in ("не", "ne") and after.gap == " " and after.low.endswith(lexicon.imperative)
 
 
 def segments(read: Sentence) -> list[tuple[int, int]]:
@@ -151,7 +156,7 @@ def _cut_before(read: Sentence, at: int, start: int, subordinate: bool) -> bool:
         return True
     mark = SPLIT.search(word.gap)
     if mark:
-        return not (mark.group()[0] in ":：" and at - start <= 4)
+        return not (mark.group()[0] in ":：" and at - start <= 6)
     if DASH.search(word.gap):
         return at - start >= 4 and len(read.words) - at >= 4
     following = read.words[at + 1] if at + 1 < len(read.words) else None

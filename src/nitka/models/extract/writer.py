@@ -14,8 +14,9 @@ from nitka.models.extract.judge import Claim
 from nitka.models.extract.text import Word
 
 FULL_WORDS = 16
-GIST_WORDS = 8
-LABELS = 3  # content words kept beside the anchors, at least
+GIST_SIZE = 7.5  # tokens, about
+LABELS = 2  # content words kept beside the anchors, at least
+BARE_LABELS = 3  # where there are no anchors
 CUES = {"decide", "promise", "open", "close", "limit", "correct", "move", "role"}
 DROP = {"filler", "joiner"}
 
@@ -28,21 +29,29 @@ def full_text(claim: Claim) -> str:
     return _join(claim, sorted(keep))
 
 
-def gist_text(claim: Claim, words: int = GIST_WORDS) -> str:
-    """The clause as one would note it down: anchors, negations, and the nearest words of content, `words` of them
-    or so.
+def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
+    """The clause as one would note it down: anchors, negations, and the nearest words of content, about `size`
+    tokens in all.
     """
     spoken = _spoken(claim)
     inside = claim.read.words
     kept = {at for at in spoken if inside[at].anchor >= 0}
-    room = max(words - len(kept), LABELS)
-    ranked = sorted(
-        (at for at in spoken if inside[at].content and at not in kept), key=lambda at: (-_pull(claim, at, kept), at)
-    )
-    kept |= set(ranked[:room])
+    left = size - sum(estimate(inside[at].text) for at in kept)
+    near = frozenset(kept)
+    loose = (at for at in spoken if inside[at].content and at not in near)
+    for rank, at in enumerate(sorted(loose, key=lambda at: (-_pull(claim, at, near), at))):
+        left -= estimate(inside[at].text)
+        if left < 0 and rank >= (LABELS if near else BARE_LABELS):
+            break
+        kept.add(at)
     kept |= {at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None}
     kept |= {at for at in spoken if _links(inside, at, kept, claim.end)}
     return _join(claim, sorted(kept))
+
+
+def estimate(text: str) -> float:
+    """About how many tokens a text takes, the space or newline before it counted."""
+    return 0.4 + sum(0.2 if c < "\u0250" else 0.27 if c < "\u2000" else 1.0 for c in text)
 
 
 def _spoken(claim: Claim) -> list[int]:
@@ -82,12 +91,13 @@ def _least(claim: Claim, keep: Sequence[int]) -> int | None:
     return max(loose, key=lambda at: (min(abs(at - a) for a in anchored), at))
 
 
-def _pull(claim: Claim, at: int, anchored: set[int]) -> float:
+def _pull(claim: Claim, at: int, anchored: frozenset[int]) -> float:
     """How much a word of content belongs beside the anchors: near before far, before rather than after, marks of
     the act first.
     """
     word = claim.read.words[at]
-    pull = 0.6 * bool(word.tags & CUES) + 0.8 * ("role" in word.tags) + 0.2 * (len(word.low) > 3)
+    weak = claim.lexicon.weak and word.low.endswith(claim.lexicon.weak) and len(word.low) > 5
+    pull = 0.6 * bool(word.tags & CUES) + 0.8 * ("role" in word.tags) + 0.2 * (len(word.low) > 3) - 0.5 * bool(weak)
     if anchored:
         distance = min((a - at) if a > at else (at - a) * 1.3 for a in anchored)
         return pull + 2.0 / (1.0 + distance)
@@ -95,8 +105,10 @@ def _pull(claim: Claim, at: int, anchored: set[int]) -> float:
 
 
 def _bears_on(words: Sequence[Word], at: int, kept: set[int], end: int) -> int | None:
-    """The kept word that a negation or restriction bears on: within the next three."""
-    return next((i for i in range(at + 1, min(at + 4, end)) if i in kept), None)
+    """The kept word that a negation or restriction bears on: within the next three, else the two before («менять
+    нельзя»).
+    """
+    return next((i for i in (*range(at + 1, min(at + 4, end)), at - 1, at - 2) if i in kept), None)
 
 
 def _links(words: Sequence[Word], at: int, kept: set[int], end: int) -> bool:
@@ -104,7 +116,9 @@ def _links(words: Sequence[Word], at: int, kept: set[int], end: int) -> bool:
     if "link" not in words[at].tags:
         return False
     following = at + 1
-    while following < end and following not in kept and "function" in words[following].tags:
+    while following < end and following not in kept and words[following].tags & {"function", "filler"}:
+        if "object" in words[following].tags:
+            return False
         following += 1
     return following in kept
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from nitka.models.extract.lexicon import language, lexicon
-from nitka.models.extract.propose import Note, take_notes
+from nitka.models.extract.notes import Note, take_notes
 from nitka.models.extract.text import telling
 from nitka.types import Line, Message
 
@@ -30,7 +30,7 @@ def compact(messages: Sequence[Message], *, room: int, count: Count) -> tuple[Li
     The lines worth most for their size are taken as gists, then as many of the newest as fit are given in full.
     Small talk gives nothing.
     """
-    notes = take_notes((), messages)
+    notes = take_notes(messages)
     chosen = _affordable(notes, room, count)
     lines = [replace(note.line, form="gist") for note in notes if id(note) in chosen]
     while lines and _size(lines, count) > room:
