@@ -1,0 +1,81 @@
+"""Ages and numbers, in digits or in words: "I'm thirteen", «мне тридцать семь», "14 yo".
+
+Number words are grammar concepts `N0` to `N90` of a lexicon. An age is a number that a person has: after "I am" or «мне», or before "years
+old" with the speaker in the clause; never before another unit ("I'm 12 minutes away").
+"""
+
+from __future__ import annotations
+
+from nitka.watch.clauses import Clause, Reading
+from nitka.watch.tokens import MARK, NUMBER, WORD
+
+MINOR, ADULT = range(6, 18), range(18, 100)
+
+
+def number_at(reading: Reading, place: int) -> tuple[int, int]:
+    """The whole number at token `place` and the index after it; (-1, place) when there is none. Below 100 only for words."""
+    token = reading.tokens[place]
+    if token.kind == NUMBER:
+        return (
+            (int(token.form), place + 1)
+            if token.form.isascii() and token.form.isdigit() and len(token.form) < 4
+            else (-1, place)
+        )
+    value = _word_value(reading, place)
+    if value < 0:
+        return -1, place
+    following = _word_value(reading, place + 1) if place + 1 < len(reading.tokens) else -1
+    if value >= 20 and value % 10 == 0 and 0 < following < 10:
+        return value + following, place + 2
+    return value, place + 1
+
+
+def _word_value(reading: Reading, place: int) -> int:
+    for name in reading.grammar[place]:
+        if name[0] == "N" and name[1:].isdigit():
+            return int(name[1:])
+    return -1
+
+
+def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:
+    """(age, first token, token after) for each age that the speaker gives as their own in this clause."""
+    found = []
+    place = clause.start
+    while place < clause.end:
+        value, end = number_at(reading, place)
+        if value in MINOR or value in ADULT:
+            subject = _owner(reading, clause, place, end)
+            if subject >= 0:
+                found.append((value, min(subject, place), end))
+        place = max(end, place + 1)
+    return found
+
+
+def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
+    """The token of the speaker whose age this is, or -1."""
+    after = reading.grammar[end] if end < clause.end else frozenset()
+    years = "YEARS" in after
+    if end < clause.end and not years and not _closes(reading, end, after):
+        return -1
+    for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
+        words = reading.grammar[index]
+        if "HAVEAGE" in words or ("I" in words and "BE" in words):
+            return index
+        if words & {"YOU", "YOUR", "HE", "SHE", "THEY", "HIS", "PERSON"}:
+            return -1
+        if "I" in words:
+            return index if years or _copula(reading, index, place) else -1
+        if not words and reading.tokens[index].kind == WORD and not years:
+            return -1
+    return -1
+
+
+def _copula(reading: Reading, subject: int, place: int) -> bool:
+    return any("BE" in reading.grammar[i] or "TURNED" in reading.grammar[i] for i in range(subject, place))
+
+
+def _closes(reading: Reading, place: int, words: frozenset[str]) -> bool:
+    """Whether what follows a number leaves it an age: punctuation, "too", "and", a filler; not a noun."""
+    if reading.tokens[place].kind == MARK:
+        return reading.tokens[place].form not in "%:/$€₽"
+    return bool(words & {"FILLER", "AND", "THAT", "IF", "TOO", "I", "YOU", "BE", "WH"})

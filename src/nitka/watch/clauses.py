@@ -1,0 +1,241 @@
+"""Sentences and clauses: where they begin and end, what is quoted or retold, what asks.
+
+A clause holds one predicate with what belongs to it. Commas, dashes and conjunctions are only candidates: a piece without a predicate of
+its own ("please", "at the school gate") goes to the clause before it, so word order and punctuation matter little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nitka.watch.lexicon import Hit, Lexicon
+from nitka.watch.tokens import MARK, WORD, Token
+
+_END = frozenset(".!?…\n")
+_PAUSE = frozenset(",;:—–()[]-|")
+_OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
+_PREDICATES = frozenset(
+    {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
+)
+_SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The tokens of a message with what the lexicon says of them. `grammar[i]` holds the capital concepts at token i."""
+
+    tokens: Sequence[Token]
+    forms: Sequence[str]
+    grammar: Sequence[frozenset[str]]
+    at: Sequence[Sequence[Hit]]  # hits by first token
+    verb: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Tokens `[start, end)`. `retold`: quoted, reported or pasted, so nothing in it is said by the speaker."""
+
+    start: int
+    end: int
+    question: bool
+    coordinated: bool  # begins with "and" and the like: a verb without subject goes on with the clause before
+    subordinate: str  # IF, THAT or empty
+    retold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Tokens `[start, end)`; `place` is its code points `[from, to)` in the message."""
+
+    start: int
+    end: int
+    place: tuple[int, int]
+    clauses: tuple[Clause, ...] = ()
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def read(tokens: Sequence[Token], forms: Sequence[str], hits: Sequence[Hit], lexicon: Lexicon) -> Reading:
+    """Lay the hits over the tokens."""
+    count = len(tokens)
+    grammar: list[frozenset[str] | set[str]] = [_NONE] * count
+    at: list[list[Hit]] = [[] for _ in range(count)]
+    verb = [False] * count
+    for hit in hits:
+        at[hit.start].append(hit)
+        if hit.concept.isupper():
+            grammar[hit.start] = {*grammar[hit.start], hit.concept}
+        if hit.form or hit.concept in _PREDICATES:
+            verb[hit.start] = True
+    known, endings = lexicon.known, lexicon.suffixes
+    for i, token in enumerate(tokens):
+        if not verb[i] and endings and token.kind == WORD and len(forms[i]) > 4 and forms[i] not in known:
+            verb[i] = forms[i].endswith(endings)
+    return Reading(tokens, forms, [frozenset(g) for g in grammar], at, verb)
+
+
+def sentences(reading: Reading) -> list[Sentence]:
+    """Cut the message into sentences with their clauses."""
+    cut: list[Sentence] = []
+    start, tokens = 0, reading.tokens
+    for index, token in enumerate(tokens):
+        if token.kind == MARK and token.form in _END and _ends(reading, index):
+            cut.append(_sentence(reading, start, index + 1))
+            start = index + 1
+    if start < len(tokens):
+        cut.append(_sentence(reading, start, len(tokens)))
+    return _clauses_of(reading, [s for s in cut if s.end > s.start])
+
+
+def _sentence(reading: Reading, start: int, end: int) -> Sentence:
+    tokens = reading.tokens
+    while start < end and tokens[start].form == "\n":
+        start += 1
+    last = end
+    while last > start and tokens[last - 1].form == "\n":
+        last -= 1
+    place = (tokens[start].start, tokens[last - 1].end) if start < last else (0, 0)
+    return Sentence(start, last, place)
+
+
+def _ends(reading: Reading, index: int) -> bool:
+    tokens = reading.tokens
+    token = tokens[index]
+    if index + 1 == len(tokens) or token.form == "\n":
+        return True
+    following = tokens[index + 1]
+    if following.form in _END:
+        return False
+    if token.form in ".…":
+        before = tokens[index - 1] if index else None
+        short = before is not None and before.kind == WORD and "ABBREVIATION" in reading.grammar[index - 1]
+        return following.start > token.end and not short
+    return True
+
+
+def _clauses_of(reading: Reading, whole: Sequence[Sentence]) -> list[Sentence]:
+    quoted = _quoted(reading)
+    retold, done = False, []
+    for sentence in whole:
+        clauses, retold = _clauses(reading, sentence, quoted, retold)
+        done.append(Sentence(sentence.start, sentence.end, sentence.place, clauses))
+    return done
+
+
+def _quoted(reading: Reading) -> Sequence[bool] | None:
+    """For each token, whether it stands inside a closed pair of quotation marks. One pass."""
+    tokens = reading.tokens
+    if not any(t.form in _OPEN for t in tokens if t.kind == MARK):
+        return None
+    inside, opened, closing = [False] * len(tokens), -1, ""
+    for i, token in enumerate(tokens):
+        if opened >= 0 and token.form == closing:
+            if i - opened > 3:  # a name or a title in quotation marks is not a quotation
+                inside[opened : i + 1] = [True] * (i + 1 - opened)
+            opened = -1
+        elif opened < 0 and token.kind == MARK and token.form in _OPEN:
+            opened, closing = i, _OPEN[token.form]
+    return inside
+
+
+def _clauses(
+    reading: Reading, sentence: Sentence, quoted: Sequence[bool] | None, retold: bool
+) -> tuple[tuple[Clause, ...], bool]:
+    """The clauses of a sentence, and whether what follows it is a pasted text."""
+    bounds = _bounds(reading, sentence)
+    asks = _last_mark(reading, sentence) == "?"
+    frame = _frame(reading, sentence)
+    clauses = []
+    for start, end in bounds:
+        is_quoted = quoted is not None and sum(quoted[start:end]) * 2 > end - start
+        question = (asks and end == sentence.end) or _inverted(reading, start, end)
+        head = reading.grammar[start] if start < end else _NONE
+        under = "IF" if "IF" in head else "THAT" if "THAT" in head else ""
+        told = retold or frame > 0 or is_quoted
+        clauses.append(Clause(start, end, question, "AND" in head, under, told))
+    return tuple(clauses), retold or frame == 2
+
+
+def _last_mark(reading: Reading, sentence: Sentence) -> str:
+    for index in range(sentence.end - 1, max(sentence.end - 5, sentence.start - 1), -1):
+        if reading.tokens[index].kind != MARK:
+            return ""
+        if reading.tokens[index].form in "?":
+            return "?"
+    return ""
+
+
+def _frame(reading: Reading, sentence: Sentence) -> int:
+    """0: the speaker's own words; 1: this sentence is retold; 2: so is all that follows ("I got this:")."""
+    for index in range(sentence.start, sentence.end):
+        found = reading.grammar[index]
+        if "PASTED" in found:
+            return 2
+        if "RETOLD" in found:
+            colon = any(reading.tokens[i].form in ":\n" for i in range(index, sentence.end))
+            return 2 if colon else 1
+    return 0
+
+
+def _bounds(reading: Reading, sentence: Sentence) -> list[tuple[int, int]]:
+    """Cut at pauses and conjunctions, then give pieces without a predicate to their neighbour on the left."""
+    pieces: list[tuple[int, int]] = []
+    start = sentence.start
+    for index in range(sentence.start, sentence.end):
+        cut = index if _conjunction(reading, index, start) else index + 1 if _pause(reading, index) else 0
+        if cut > start:
+            pieces.append((start, cut))
+            start = cut
+    if start < sentence.end:
+        pieces.append((start, sentence.end))
+    return _merge(reading, pieces)
+
+
+def _pause(reading: Reading, index: int) -> bool:
+    token = reading.tokens[index]
+    return token.kind == MARK and token.form in _PAUSE
+
+
+def _conjunction(reading: Reading, index: int, start: int) -> bool:
+    found = reading.grammar[index]
+    return index > start and bool(found) and ("AND" in found or "IF" in found or "THAT" in found)
+
+
+def _merge(reading: Reading, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    pending = False  # the last one has no predicate yet
+    for start, end in pieces:
+        whole = _predicate(reading, start, end)
+        if merged and (pending or not whole):
+            merged[-1] = (merged[-1][0], end)
+            pending = pending and not whole
+        else:
+            merged.append((start, end))
+            pending = not whole
+    return merged
+
+
+def _predicate(reading: Reading, start: int, end: int) -> bool:
+    return any(reading.verb[i] or not _SUBJECTS.isdisjoint(reading.grammar[i]) for i in range(start, end))
+
+
+def _inverted(reading: Reading, start: int, end: int) -> bool:
+    """Whether the clause begins as a question does: a question word, or an auxiliary before its subject."""
+    seen = 0
+    for index in range(start, min(end, start + 6)):
+        found = reading.grammar[index]
+        if "WHETHER" in found:
+            return True
+        if reading.tokens[index].kind == MARK or "FILLER" in found or "AND" in found:
+            continue
+        if "WH" in found and "THAT" not in found:
+            return True
+        if seen == 0 and not found.isdisjoint(("BE", "DO", "HAVE", "CAN", "WILL")):
+            after = reading.grammar[index + 1] if index + 1 < end else _NONE
+            return not after.isdisjoint(("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY"))
+        seen += 1
+        if seen > 1:
+            return False
+    return False

@@ -1,0 +1,249 @@
+"""The watch itself: one message and a memory in, what was noticed and the next memory out.
+
+`Watch` holds compiled data only; it is built once and never changes (lexicons for a set of languages are compiled when first asked for).
+Everything else is functions over values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from nitka.watch import assign as assignments
+from nitka.watch import clauses, combine, lexicon, memory, observe
+from nitka.watch.combine import CALLER, Scene
+from nitka.watch.language import identify
+from nitka.watch.lexicon import Lexicon
+from nitka.watch.memory import Memory, id_of, tag_of
+from nitka.watch.normalise import clean
+from nitka.watch.observe import Index, Mentions
+from nitka.watch.rules import RuleBook
+from nitka.watch.tokens import tokenise
+from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Rule, Sighting, Span, Speaker
+from nitka.watch.wire_memory import flag_name
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Compiled rules and lexicons. `languages` maps a code to its lexicon files."""
+
+    kinds: Mapping[str, FlagKind]
+    rules: tuple[Rule, ...]
+    by_flag: Mapping[str, tuple[Rule, ...]]
+    patterns: Index
+    parents: Mapping[str, Sequence[str]]
+    languages: Mapping[str, Sequence[tuple[str, str]]]
+    version: str
+    _compiled: dict[tuple[str, ...], Lexicon] = field(default_factory=dict)
+
+    def lexicon(self, codes: tuple[str, ...]) -> Lexicon:
+        """The lexicon of these languages together."""
+        found = self._compiled.get(codes)
+        if found is None:
+            texts = [text for code in codes for text in self.languages[code]]
+            found = self._compiled[codes] = lexicon.load(texts, self.parents)
+        return found
+
+
+def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], off: Iterable[str] = ()) -> Watch:
+    """Compile a rule book; `off` names rules to leave out."""
+    without = frozenset(off)
+    rules = tuple(rule for rule in book.rules.values() if rule.id not in without)
+    by_flag: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for flag in rule.flags:
+            by_flag.setdefault(flag, []).append(rule)
+    patterns = observe.index((s.pattern for s in book.sources), book.parents)
+    version = book.version + "".join(f"-{name}" for name in sorted(without))
+    return Watch(
+        book.kinds, rules, {f: tuple(r) for f, r in by_flag.items()}, patterns, book.parents, languages, version
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The speaker of the message: the id as given, its tag ("" when not given), what the caller says of them."""
+
+    id: str = ""
+    tag: str = ""
+    age: str = ""
+    role: str = ""
+
+
+def who(identity: str, *, age: int | None = None, role: str = "") -> Who:
+    """A speaker; `age` in years."""
+    known = "" if age is None else "minor" if age < 18 else "adult"
+    tag = tag_of(_digest(identity)) if identity else ""
+    return Who(identity, tag, known, role)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What one message gave."""
+
+    reading: clauses.Reading
+    sentences: tuple[clauses.Sentence, ...]
+    sightings: tuple[Sighting, ...]
+    alerts: tuple[Alert, ...]
+    memory: Memory
+    language: str
+
+
+def step(
+    watch: Watch, text: str, codes: tuple[str, ...], before: Memory, speaker: Who, message_id: str = ""
+) -> Noticed:
+    """Read one message. Pure: the same arguments give the same result in any process."""
+    identity = id_of(_digest(message_id)) if message_id else None
+    replay = identity is not None and identity in before.ids
+    speaker, before = assignments.of_speaker(before, text, speaker, _digest)
+    now = before if replay else memory.aged(before, watch.kinds)
+    reading, whole, words = read(watch, text, codes, before)
+    mentions = _mentions(now, speaker.tag)
+    sightings, antecedents = observe.observe(reading, whole, watch.patterns, mentions)
+    sightings = [s for s in sightings if _counts(watch.kinds[s.flag], speaker.role)]
+    language = identify(text, reading, codes, words)
+    if replay and identity is not None:
+        alerts = _again(watch, before, speaker, sightings, identity)
+        return Noticed(reading, tuple(whole), tuple(sightings), alerts, before, language)
+    now = _note(now, speaker, sightings, watch.kinds)
+    alerts, now = _alerts(watch, now, speaker, sightings, identity)
+    now = replace(now, antecedents=antecedents, language=language or now.language)
+    return Noticed(reading, tuple(whole), tuple(sightings), alerts, memory.bounded(now, watch.kinds), language)
+
+
+def read(
+    watch: Watch, text: str, codes: tuple[str, ...], before: Memory
+) -> tuple[clauses.Reading, list[clauses.Sentence], Lexicon]:
+    """Tokens, concepts, sentences and clauses of a text."""
+    words = watch.lexicon(codes)
+    tokens = tokenise(clean(text))
+    forms = lexicon.forms_of(tokens, words)
+    hits = lexicon.hits(forms, words)
+    if before.assign:
+        hits = assignments.apply(before.assign, text, tokens, hits, watch.parents)
+    reading = clauses.read(tokens, forms, hits, words)
+    return reading, clauses.sentences(reading), words
+
+
+def _mentions(now: Memory, tag: str) -> Mentions:
+    found = {a.kind: a for a in now.antecedents}
+    return Mentions(tag, found.get("person"), found.get("thing"))
+
+
+def _counts(kind: FlagKind, role: str) -> bool:
+    """Whether a speaker in this role can show this flag: a system only protects, an assistant and a guardian are never the offender."""
+    if role == "system":
+        return kind.group == "protective"
+    if role in ("assistant", "guardian"):
+        return kind.set_by != "A" or kind.group == "protective"
+    return True
+
+
+def _note(now: Memory, speaker: Who, sightings: Sequence[Sighting], kinds: Mapping[str, FlagKind]) -> Memory:
+    now = memory.with_sightings(now, dict.fromkeys(s.flag for s in sightings), speaker.tag)
+    stated = {"guardian": "guardian_present", "staff": "work_or_class_context"}.get(speaker.role)
+    if stated in kinds:
+        now = memory.with_sightings(now, [stated], CALLER)
+    if speaker.tag and (speaker.age or speaker.role):
+        known = Speaker(speaker.tag, speaker.age, speaker.role)
+        now = replace(now, known={**now.known, speaker.tag: known})
+    return now
+
+
+def _scene(watch: Watch, now: Memory, speaker: Who, sightings: Sequence[Sighting]) -> Scene:
+    here: dict[str, tuple[Sighting, Sighting]] = {}
+    for one in sightings:
+        here[one.flag] = (here[one.flag][0], one) if one.flag in here else (one, one)
+    seen = dict(now.seen)
+    for entry in now.foreign:
+        seen.setdefault(flag_name(entry), {CALLER: Span(1, 1)})
+    set_by = {flag: watch.kinds[flag].set_by for flag in seen if flag in watch.kinds}
+    return Scene(seen, here, speaker.tag, now.known, set_by)
+
+
+def _alerts(
+    watch: Watch, now: Memory, speaker: Who, sightings: Sequence[Sighting], identity: int | None
+) -> tuple[tuple[Alert, ...], Memory]:
+    """The alerts that are new, or more severe than when they were first given; and the memory that knows of them."""
+    fresh: list[Alert] = []
+    fired, recent = dict(now.fired), set(now.recent)
+    if sightings:
+        scene = _scene(watch, now, speaker, sightings)
+        for match in combine.matches(_candidates(watch, scene, now), scene):
+            level = SEVERITIES.index(match.severity)
+            if level <= fired.get(match.rule.number, -1):
+                continue
+            fired[match.rule.number] = level
+            fresh.append(_alert(match, speaker))
+            if identity is not None:
+                recent.add((identity, match.rule.number, level))
+    ids = now.ids
+    if identity is not None:
+        ids = {identity: 0} | {i: n + 1 for i, n in now.ids.items() if n < 7}
+    return tuple(fresh), replace(now, fired=fired, ids=ids, recent=frozenset(recent))
+
+
+def _candidates(watch: Watch, scene: Scene, now: Memory) -> list[Rule]:
+    found: dict[str, Rule] = {}
+    for flag in scene.now:
+        for rule in watch.by_flag.get(flag, ()):
+            if rule.formula.groups and all(any(f in scene.seen for f in group) for group in rule.formula.groups):
+                found[rule.id] = rule
+    roles = {s.role for s in now.known.values()}
+    return [found[name] for name in sorted(found) if not found[name].needs_role or found[name].needs_role in roles]
+
+
+def _alert(match: combine.Match, speaker: Who, *, replayed: bool = False) -> Alert:
+    rule, place = match.rule, match.place
+    evidence = tuple(Evidence(p.flag, _ago(rule, i, p), _name(p.speaker, speaker)) for i, p in enumerate(match.parts))
+    return Alert(
+        rule.id, rule.type, match.severity, rule.tags, place.start, place.end, place.sentence, _name(match.actor, speaker), evidence,
+        replayed,
+    )  # fmt: skip
+
+
+def _ago(rule: Rule, index: int, part: combine.Part) -> int:
+    """An earlier part of an ordered rule is told from its first sighting, anything else from its last."""
+    return part.span.first if any(left == index for left, _ in rule.formula.order) else part.span.last
+
+
+def _name(tag: str, speaker: Who) -> str:
+    if tag in ("", CALLER):
+        return ""
+    return speaker.id if tag == speaker.tag else f"#{tag}"
+
+
+def _again(
+    watch: Watch, before: Memory, speaker: Who, sightings: Sequence[Sighting], identity: int
+) -> tuple[Alert, ...]:
+    """The alerts a message gave when it was first read; evidence is told as it stands now."""
+    given = {number: level for one, number, level in sorted(before.recent) if one == identity}
+    again = []
+    places = sightings or [Sighting("", 0, 0, 0, 0)]
+    for rule in watch.rules:
+        if rule.number in given:
+            parts = _parts_again(rule, before, sightings)
+            match = combine.Match(rule, SEVERITIES[given[rule.number]], speaker.tag, parts, _last_of(rule, places))
+            again.append(_alert(match, speaker, replayed=True))
+    return tuple(again)
+
+
+def _last_of(rule: Rule, places: Sequence[Sighting]) -> Sighting:
+    return max((s for s in places if s.flag in rule.flags), key=lambda s: s.order, default=places[-1])
+
+
+def _parts_again(rule: Rule, before: Memory, sightings: Sequence[Sighting]) -> tuple[combine.Part, ...]:
+    here = {s.flag for s in sightings}
+    parts = []
+    for group in rule.formula.groups:
+        for flag in sorted(group, key=lambda f: (f not in here, f)):
+            if flag in before.seen:
+                tag = min(before.seen[flag])
+                parts.append(combine.Part(flag, tag, before.seen[flag][tag]))
+                break
+    return tuple(parts)

@@ -1,0 +1,195 @@
+"""The memory: what travels with the caller, and how it is moved on, bounded and joined.
+
+* `flags` says WHICH flags stand; the extension says when and by whom. A flag the extension does not know was put in by the caller and
+  counts as seen just before this message; one that is missing from `flags` is gone.
+* A flag lives for so many messages after its last sighting, separately for each speaker.
+* Joining takes the older first and the younger last sighting. What must be left out to stay small is chosen by an order on keys alone (the
+  smallest speaker tags stay, the others' sightings become an unknown speaker's), so joining is associative, commutative and idempotent,
+  and no flag is ever lost. No counter is compared between two chains.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nitka.watch.packing import ID_BITS, IDS, RECENT, TAG_BITS, Extension, cap
+from nitka.watch.types import LIVES, SPEAKERS, FlagKind, Span, Speaker
+
+ROOM = 2040  # bytes of flags, antecedents and x, as JSON with blanks
+_FIXED = 50 + 130 + 30 + 200  # punctuation, antecedents, the frame of x, speakers and ids and rules at their largest
+_PAIR_BITS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Antecedent:
+    """The last person or thing mentioned: `kind` is person or thing, `concept` what it is, `form` f, m or pl, `ago` how many messages ago.
+
+    `owner` says whose it is: the tag of the speaker who said "my", `~` and a tag after "your", empty when nobody knows.
+    """
+
+    kind: str
+    concept: str
+    form: str = ""
+    owner: str = ""
+    ago: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The state of one chain. `seen`: flag -> speaker tag -> ages after the last message. `foreign` flags and `assign` are echoed."""
+
+    seen: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
+    known: Mapping[str, Speaker] = field(default_factory=dict)
+    fired: Mapping[int, int] = field(default_factory=dict)
+    ids: Mapping[int, int] = field(default_factory=dict)
+    recent: frozenset[tuple[int, int, int]] = frozenset()
+    language: str = ""
+    antecedents: tuple[Antecedent, ...] = ()
+    foreign: tuple[Any, ...] = ()
+    assign: tuple[Any, ...] = ()
+    mentions: tuple[Any, ...] = ()  # antecedents that another analyser wrote
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys: the order in which echoed values stand."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
+
+
+def aged(memory: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
+    """One message later: every age up by one, flags whose life is over gone."""
+    seen = {}
+    for flag, spans in memory.seen.items():
+        life, top = LIVES[kinds[flag].life], cap(kinds[flag].life)
+        alive = {w: Span(min(s.first + 1, top), min(s.last + 1, top)) for w, s in spans.items() if s.last < life}
+        if alive:
+            seen[flag] = alive
+    antecedents = tuple(replace(a, ago=a.ago + 1) for a in memory.antecedents if a.ago < 6)
+    return replace(memory, seen=seen, antecedents=antecedents)
+
+
+def with_sightings(memory: Memory, flags: Iterable[str], who: str) -> Memory:
+    """Note that `who` showed these flags in the present message (age 0)."""
+    seen = {flag: dict(spans) for flag, spans in memory.seen.items()}
+    for flag in flags:
+        spans = seen.setdefault(flag, {})
+        spans[who] = Span(spans[who].first if who in spans else 0, 0)
+    return replace(memory, seen=seen)
+
+
+def bounded(memory: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
+    """The same memory within its size: at most 8 speakers told apart, and as many (flag, speaker) pairs as there is room for."""
+    tags = {who for spans in memory.seen.values() for who in spans if who not in ("", "!")} | memory.known.keys()
+    if len(tags) <= SPEAKERS and sum(map(len, memory.seen.values())) <= 40:
+        return _bounded_ids(memory)
+    kept = set(sorted(tags)[:SPEAKERS])
+    seen = {flag: _fold(spans, kept | {"!"}) for flag, spans in memory.seen.items()}
+    pairs = sorted((who, flag) for flag, spans in seen.items() for who in spans if who)
+    for who, flag in pairs[_pairs_room(seen, kinds) :]:
+        seen[flag] = _fold(seen[flag], seen[flag].keys() - {who})
+    known = {tag: s for tag, s in memory.known.items() if tag in kept}
+    return _bounded_ids(replace(memory, seen=seen, known=known))
+
+
+def _fold(spans: Mapping[str, Span], kept: Set[str]) -> dict[str, Span]:
+    """Give the sightings of speakers outside `kept` to the unknown speaker."""
+    result: dict[str, Span] = {}
+    for who, span in spans.items():
+        name = who if who in kept else ""
+        result[name] = _join(result[name], span) if name in result else span
+    return result
+
+
+def _join(one: Span, other: Span) -> Span:
+    return Span(max(one.first, other.first), min(one.last, other.last))
+
+
+def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Mapping[str, FlagKind]) -> int:
+    """How many pairs beyond one unknown speaker a flag fit; falls as flags are added, which keeps joining associative."""
+    names = sum(len(flag) + 4 for flag in seen)
+    own = sum(1 + 2 * cap(kinds[flag].life).bit_length() for flag in seen)
+    bits = (ROOM - _FIXED - names) * 4 * 8 // 5 - own
+    return max(0, bits // _PAIR_BITS)
+
+
+def _bounded_ids(memory: Memory) -> Memory:
+    ids = dict(sorted(memory.ids.items(), key=lambda item: (item[1], item[0]))[:IDS])
+    recent = frozenset(sorted(r for r in memory.recent if r[0] in ids)[:RECENT])
+    if len(ids) == len(memory.ids) and len(recent) == len(memory.recent):
+        return memory
+    return replace(memory, ids=ids, recent=recent)
+
+
+def extension(memory: Memory, kinds: Mapping[str, FlagKind]) -> Extension:
+    """What goes into `x`. Every speaker with a sighting is listed there, so that its tag can be written once."""
+    known = dict(memory.known)
+    for spans in memory.seen.values():
+        for who in spans:
+            if who not in ("", "!") and who not in known:
+                known[who] = Speaker(who)
+    spans_by_number = {kinds[flag].number: spans for flag, spans in memory.seen.items()}
+    return Extension(spans_by_number, known, memory.fired, memory.ids, memory.recent)
+
+
+def join(memories: Iterable[Memory], kinds: Mapping[str, FlagKind]) -> Memory:
+    """Join memories of one target. No memory at all joins to an empty one."""
+    whole = Memory()
+    for memory in memories:
+        whole = _joined(whole, memory, kinds)
+    return whole
+
+
+def _joined(one: Memory, other: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
+    seen = {flag: dict(spans) for flag, spans in one.seen.items()}
+    for flag, spans in other.seen.items():
+        into = seen.setdefault(flag, {})
+        for who, span in spans.items():
+            into[who] = _join(into[who], span) if who in into else span
+    fired = {n: max(m.get(n, 0) for m in (one.fired, other.fired)) for n in one.fired.keys() | other.fired.keys()}
+    ids = {i: min(m.get(i, 99) for m in (one.ids, other.ids)) for i in one.ids.keys() | other.ids.keys()}
+    return bounded(
+        Memory(
+            seen=seen,
+            known=_join_known(one.known, other.known),
+            fired=fired,
+            ids=ids,
+            recent=one.recent | other.recent,
+            language=min((m.language for m in (one, other) if m.language), default=""),
+            antecedents=_join_antecedents((*one.antecedents, *other.antecedents)),
+            foreign=_union(one.foreign, other.foreign),
+            assign=_union(one.assign, other.assign),
+            mentions=_union(one.mentions, other.mentions),
+        ),
+        kinds,
+    )
+
+
+def _join_known(one: Mapping[str, Speaker], other: Mapping[str, Speaker]) -> dict[str, Speaker]:
+    joined = dict(one)
+    for tag, speaker in other.items():
+        mine = joined.get(tag, speaker)
+        joined[tag] = Speaker(tag, max(mine.age, speaker.age), max(mine.role, speaker.role))
+    return joined
+
+
+def _join_antecedents(all_of_them: Iterable[Antecedent]) -> tuple[Antecedent, ...]:
+    """The latest of each kind."""
+    ordered = sorted(all_of_them, key=lambda a: (a.kind, a.ago, a.concept, a.form, a.owner))
+    latest: dict[str, Antecedent] = {}
+    for one in ordered:
+        latest.setdefault(one.kind, one)
+    return tuple(latest.values())
+
+
+def _union(one: Iterable[Any], other: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(v for _, v in sorted({canonical(v): v for v in (*one, *other)}.items()))
+
+
+def tag_of(digest: bytes) -> str:
+    return f"{int.from_bytes(digest[:4], 'little') & ((1 << TAG_BITS) - 1):05x}"
+
+
+def id_of(digest: bytes) -> int:
+    return int.from_bytes(digest[:4], "little") & ((1 << ID_BITS) - 1)

@@ -1,0 +1,242 @@
+"""Observations: which flags the clauses of a message show.
+
+Each clause becomes a set of keys: its concepts, its grammar, `act:concept` for what somebody is to do, and features that begin with `#`. A
+pattern is met when one key of each of its groups is there and none of those it forbids. Nothing that is quoted or retold is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from nitka.watch.acts import act_of
+from nitka.watch.ages import MINOR, self_ages
+from nitka.watch.clauses import Clause, Reading, Sentence
+from nitka.watch.memory import Antecedent
+from nitka.watch.tokens import MARK, NUMBER, WORD
+from nitka.watch.types import Pattern, Sighting
+
+Keys = dict[str, tuple[int, int]]  # key -> its tokens
+REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
+_ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
+_THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Patterns by one key of the group that is rarest in talk."""
+
+    by_key: Mapping[str, tuple[Pattern, ...]]
+    wide: Mapping[str, tuple[Pattern, ...]]
+    persons: frozenset[str]
+    things: frozenset[str]
+
+
+def index(patterns: Iterable[Pattern], parents: Mapping[str, Sequence[str]]) -> Index:
+    """Index the patterns. Persons and things are the concepts under `person` and `topic`."""
+    clause: dict[str, list[Pattern]] = {}
+    wide: dict[str, list[Pattern]] = {}
+    for pattern in patterns:
+        for key in min(pattern.groups, key=_commonness):
+            (wide if pattern.wide else clause).setdefault(key, []).append(pattern)
+    return Index(
+        {k: tuple(v) for k, v in clause.items()},
+        {k: tuple(v) for k, v in wide.items()},
+        frozenset(c for c, above in parents.items() if "person" in above),
+        frozenset(c for c, above in parents.items() if "topic" in above),
+    )
+
+
+def _commonness(group: tuple[str, ...]) -> tuple[int, int]:
+    grammar = sum(1 for key in group if key[0] == "#" or key.isupper())
+    return (grammar, len(group))
+
+
+@dataclass(slots=True)
+class Mentions:
+    """The person and the thing last spoken of, while a message is read."""
+
+    speaker: str
+    person: Antecedent | None = None
+    thing: Antecedent | None = None
+
+    def last(self) -> tuple[Antecedent, ...]:
+        return tuple(a for a in (self.person, self.thing) if a is not None)
+
+
+def observe(
+    reading: Reading, whole: Sequence[Sentence], patterns: Index, mentions: Mentions
+) -> tuple[list[Sighting], tuple[Antecedent, ...]]:
+    """The sightings of a message in order, and the antecedents after it."""
+    found: list[Sighting] = []
+    for number, sentence in enumerate(whole):
+        wide: Keys = {}
+        before = ""
+        for clause in sentence.clauses:
+            if clause.retold:
+                before = ""
+                continue
+            keys, before = clause_keys(reading, clause, before)
+            _resolve(keys, reading, clause, mentions)
+            _remember(keys, patterns, mentions)
+            found.extend(_matches(keys, patterns.by_key, reading, number))
+            for key, place in keys.items():
+                wide.setdefault(key, place)
+        if patterns.wide and len(sentence.clauses) > 0:
+            found.extend(_matches(wide, patterns.wide, reading, number))
+        found.extend(_idioms(reading, sentence, number))
+    found.sort(key=lambda s: (s.order, s.flag))
+    return found, mentions.last()
+
+
+def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, str]:
+    """The keys of one clause and the act of its last verb."""
+    keys: Keys = {}
+    strength = "" if clause.subordinate == "IF" else "#req"
+    for place in range(clause.start, clause.end):
+        hits = reading.at[place]
+        acts: dict[str, str] = {}
+        for hit in hits:
+            keys.setdefault(hit.concept, (hit.start, hit.end))
+            if hit.form and hit.form != "x":
+                act = acts.get(hit.form)
+                if act is None:
+                    act = acts[hit.form] = act_of(reading, clause, place, hit.form, before)
+                keys.setdefault(f"{act}:{hit.concept}", (hit.start, hit.end))
+                if act in REQUESTS and strength:
+                    keys.setdefault(strength, (hit.start, hit.end))
+        told = [a for a in acts.values() if a != "none"]
+        before = told[0] if told else before
+    _features(keys, reading, clause)
+    return keys, before
+
+
+def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
+    here = (clause.start, clause.start + 1)
+    if clause.question:
+        keys["#question"] = here
+    if clause.subordinate == "IF":
+        keys["#if"] = here
+    if "NOT" in keys or "NONEED" in keys:
+        keys["#neg"] = keys.get("NOT", here)
+    for name, words in (("#me", _ME), ("#reader", _READER), ("#third", _THIRD)):
+        if not words.isdisjoint(keys):
+            keys[name] = next(keys[w] for w in sorted(words) if w in keys)
+    _nominal(keys, reading, clause)
+    _numbers(keys, reading, clause)
+
+
+def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
+    """A wish without a verb of doing: "need your code", "your code please", «с тебя фото», "code?"."""
+    if "#neg" in keys or "#if" in keys:
+        return
+    if ("NEED" in keys or "WANT" in keys) and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
+        keys.setdefault("#req", keys.get("NEED") or keys["WANT"])
+        return
+    verbal = any(reading.verb[i] for i in range(clause.start, clause.end))
+    if not verbal and ("PLEASE" in keys or clause.question or "GIVEME" in keys):
+        keys.setdefault("#req", (clause.start, clause.start + 1))
+
+
+def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
+    if not any(t.kind == NUMBER for t in reading.tokens[clause.start : clause.end]) and not any(
+        k[0] == "N" and k[1:].isdigit() for k in keys
+    ):
+        return
+    keys["#number"] = (clause.start, clause.end)
+    for age, start, end in self_ages(reading, clause):
+        keys["#minor_self" if age in MINOR else "#adult_self"] = (start, end)
+
+
+# Pronouns and objects left out.
+
+
+def _resolve(keys: Keys, reading: Reading, clause: Clause, mentions: Mentions) -> None:
+    """Add the concept that a pronoun, or an object left out, stands for."""
+    person, thing = mentions.person, mentions.thing
+    if person and "person" not in keys and person.owner != (mentions.speaker or "?"):
+        pronoun = "SHE" if person.form == "f" else "HE" if person.form == "m" else "THEY"
+        place = keys.get(pronoun) or (keys.get("THEY") if person.form else keys.get("SHE") or keys.get("HE"))
+        if place:
+            keys.setdefault(person.concept, place)
+            keys.setdefault("#named", place)
+    if thing and "topic" not in keys and "handover" in keys:
+        if "IT" in keys and thing.ago <= 3:
+            keys.setdefault(thing.concept, keys["IT"])
+        elif thing.ago <= 2 and _no_object(reading, clause, keys["handover"][1]):
+            keys.setdefault(thing.concept, keys["handover"])
+
+
+def _no_object(reading: Reading, clause: Clause, start: int) -> bool:
+    """Whether nothing after the verb could be its object."""
+    for place in range(start, clause.end):
+        token = reading.tokens[place]
+        if token.kind == NUMBER or (token.kind == WORD and not reading.grammar[place]):
+            return False
+    return True
+
+
+def _remember(keys: Keys, patterns: Index, mentions: Mentions) -> None:
+    for concept in keys:
+        if concept in patterns.persons and "#named" not in keys:
+            form = "f" if "female" in keys else "m" if "male" in keys else ""
+            mentions.person = Antecedent("person", concept, form, _owner(keys, mentions.speaker))
+        elif concept in patterns.things:
+            mentions.thing = Antecedent("thing", concept, "", _owner(keys, mentions.speaker))
+
+
+def _owner(keys: Keys, speaker: str) -> str:
+    if not speaker:
+        return ""
+    return "~" + speaker if "YOUR" in keys else speaker if "MY" in keys else ""
+
+
+# Matching.
+
+
+def _matches(
+    keys: Keys, patterns: Mapping[str, tuple[Pattern, ...]], reading: Reading, sentence: int
+) -> Iterator[Sighting]:
+    for key in keys:
+        for pattern in patterns.get(key, ()):
+            place = _met(pattern, keys)
+            if place:
+                yield _sighting(pattern.flag, place, reading, sentence)
+
+
+def _met(pattern: Pattern, keys: Keys) -> tuple[int, int] | None:
+    start, end = 1 << 30, 0
+    for group in pattern.groups:
+        for key in group:
+            place = keys.get(key)
+            if place is not None:
+                start, end = min(start, place[0]), max(end, place[1])
+                break
+        else:
+            return None
+    return None if any(key in keys for key in pattern.never) else (start, end)
+
+
+def _sighting(flag: str, place: tuple[int, int], reading: Reading, sentence: int) -> Sighting:
+    tokens = reading.tokens
+    return Sighting(flag, tokens[place[0]].start, tokens[place[1] - 1].end, sentence, place[0])
+
+
+def _idioms(reading: Reading, sentence: Sentence, number: int) -> Iterator[Sighting]:
+    """Flags said outright by a phrase, unless denied just before it."""
+    for clause in sentence.clauses:
+        if clause.retold or clause.subordinate == "IF":
+            continue
+        for place in range(clause.start, clause.end):
+            for hit in reading.at[place]:
+                if hit.concept[0] == "!" and not _denied(reading, clause.start, place):
+                    yield _sighting(hit.concept[1:], (hit.start, hit.end), reading, number)
+
+
+def _denied(reading: Reading, first: int, place: int) -> bool:
+    for i in range(max(first, place - 3), place):
+        if reading.tokens[i].kind == MARK:
+            continue
+        if "NOT" in reading.grammar[i] or "NONEED" in reading.grammar[i]:
+            return True
+    return False

@@ -1,0 +1,189 @@
+"""Reading a folder of rules: `concepts.txt`, `flags.toml`, `observations.txt`, and any number of `*.toml` with `[[rule]]` tables.
+
+Examples, twins and reasons stand in the same files and are read by `lint`; here they are skipped. `README.md` beside this file describes
+the formats. A user's folder has the same files, all of them optional; its numbers lie between 96 and 127.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nitka.watch import formula
+from nitka.watch.acts import ACTS
+from nitka.watch.errors import RuleError
+from nitka.watch.types import LIVES, SEVERITIES, FlagKind, Formula, Pattern, Rule, When
+
+GROUPS = ("context", "rapport", "pressure", "channel", "pretext", "control", "extract", "target", "protective", "llm")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file of a rule folder, read at the rim."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of `observations.txt` with its place and examples, for lint."""
+
+    pattern: Pattern
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence that must (or, not `wanted`, must not) show the flag."""
+
+    flag: str
+    language: str
+    text: str
+    wanted: bool
+    where: str
+
+
+@dataclass(slots=True)
+class RuleBook:
+    """Everything of one or more folders, in reading order."""
+
+    parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    kinds: dict[str, FlagKind] = field(default_factory=dict)
+    sources: list[Source] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
+    rules: dict[str, Rule] = field(default_factory=dict)
+    raw: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # rule id -> its table, for lint and documents
+    version: str = ""
+
+
+def add(book: RuleBook, files: Iterable[Text]) -> RuleBook:
+    """Add a folder's files to the book. Raises `RuleError` naming file and entry."""
+    texts = {f.name: f.text for f in files}
+    _concepts(book, texts.pop("concepts.txt", ""))
+    tables = {name: _toml(name, text) for name, text in texts.items() if name.endswith(".toml")}
+    for name, table in tables.items():
+        book.version = table.get("version", book.version)
+        for entry in table.get("flag", ()):
+            _flag(book, name, entry)
+    if "observations.txt" in texts:
+        _observations(book, texts["observations.txt"])
+    groups = _groups(book)
+    for name, table in tables.items():
+        for entry in table.get("rule", ()):
+            rule = _rule(entry, groups, f"{name}:{entry.get('id', '?')}")
+            book.rules[rule.id] = rule
+            book.raw[rule.id] = entry
+    return book
+
+
+def _toml(name: str, text: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RuleError(name, f"malformed TOML ({str(error).split('(at')[-1].strip(') ')})", "TOML 1.0") from None
+
+
+def _concepts(book: RuleBook, text: str) -> None:
+    """`name < wider wider : what it means`; wider concepts are resolved through."""
+    direct: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        head = line.split("#")[0].split(":")[0].strip()
+        if head:
+            name, _, wider = head.partition("<")
+            direct[name.strip()] = tuple(wider.split())
+    direct = {n: book.parents.get(n, ()) for n in book.parents} | direct
+    for name in direct:
+        book.parents[name] = _above(name, direct, ())
+
+
+def _above(name: str, direct: Mapping[str, tuple[str, ...]], path: tuple[str, ...]) -> tuple[str, ...]:
+    if name in path:
+        raise RuleError(f"concepts.txt:{name}", "a concept that is wider than itself", "an order without circles")
+    found: dict[str, None] = {}
+    for wider in direct.get(name, ()):
+        found[wider] = None
+        found.update(dict.fromkeys(_above(wider, direct, (*path, name))))
+    return tuple(found)
+
+
+def _flag(book: RuleBook, name: str, entry: Mapping[str, Any]) -> None:
+    where = f"{name}:{entry.get('id', '?')}"
+    number = entry.get("number")
+    if not isinstance(number, int) or not 0 <= number < 128 or any(k.number == number for k in book.kinds.values()):
+        raise RuleError(f"{where}.number", "no free number", "0 to 95 for the packaged flags, 96 to 127 for one's own")
+    if entry.get("life") not in LIVES or entry.get("group") not in GROUPS or entry.get("set_by") not in ("A", "T", "X"):
+        raise RuleError(where, "an unknown life, group or set_by", f"{' '.join(LIVES)}; {' '.join(GROUPS)}; A T X")
+    words = {lang: (pair[0], pair[1]) for lang, pair in entry.get("words", {}).items()}
+    book.kinds[entry["id"]] = FlagKind(
+        entry["id"], number, entry["group"], entry["life"], entry["set_by"], words, entry.get("alone", "")
+    )
+
+
+def _observations(book: RuleBook, text: str) -> None:
+    """`[flag]`, then `+ pattern` (one clause) or `~ pattern` (one sentence), then examples `en: ...` and counter-examples `en-: ...`."""
+    flag = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line, where = raw.strip(), f"observations.txt:{number}"
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            flag = line.strip("[]")
+            if flag not in book.kinds:
+                raise RuleError(where, "an unknown flag", "a flag of flags.toml")
+        elif line[0] in "+~":
+            book.sources.append(Source(pattern(flag, line, where), where))
+        else:
+            head, _, sentence = line.partition(":")
+            wanted = not head.endswith("-")
+            book.examples.append(Example(flag, head.rstrip("-"), sentence.strip(), wanted, where))
+
+
+def pattern(flag: str, line: str, where: str) -> Pattern:
+    """Read `+ acts:concepts concept|concept ... ! never ...`."""
+    wanted, _, never = line[1:].partition("!")
+    groups = tuple(tuple(_keys(term, where)) for term in wanted.split())
+    if not groups:
+        raise RuleError(where, "a pattern without terms", "+ acts:concepts ...")
+    return Pattern(flag, groups, tuple(k for t in never.split() for k in _keys(t, where)), line[0] == "~")
+
+
+def _keys(term: str, where: str) -> list[str]:
+    """`a|b` is either; `act|act:a|b` any of the acts with any of the concepts; `,` joins such terms into one."""
+    if "," in term:
+        return [key for part in term.split(",") for key in _keys(part, where)]
+    head, colon, tail = term.partition(":")
+    if not colon:
+        return head.split("|")
+    acts = head.split("|")
+    if not set(acts) <= set(ACTS):
+        raise RuleError(where, "an unknown act", " ".join(ACTS))
+    return [f"{act}:{concept}" for act in acts for concept in tail.split("|")]
+
+
+def _groups(book: RuleBook) -> dict[str, frozenset[str]]:
+    return {g: frozenset(k.id for k in book.kinds.values() if k.group == g) for g in GROUPS}
+
+
+def _rule(entry: Mapping[str, Any], groups: Mapping[str, frozenset[str]], where: str) -> Rule:
+    for key in ("id", "number", "formula", "type", "tags", "severity"):
+        if key not in entry:
+            raise RuleError(f"{where}.{key}", "nothing", "a value")
+    if entry["severity"] not in SEVERITIES or entry.get("speaker", "any") not in ("any", "same"):
+        raise RuleError(where, "an unknown severity or speaker", f"{' '.join(SEVERITIES)}; any same")
+    whole = formula.parse(entry["formula"], groups, where=f"{where}.formula")
+    return Rule(
+        id=entry["id"], number=entry["number"], formula=whole, type=entry["type"], tags=tuple(entry["tags"]), severity=entry["severity"],
+        speaker=entry.get("speaker", "any"), suppress=frozenset(entry.get("suppress", ())), within=entry.get("within", 0),
+        same_message=entry.get("same_message", False), requires=formula.parse(entry.get("requires", ""), groups, where=where),
+        severity_if=tuple(_when(w, groups, where) for w in entry.get("severity_if", ())), minors=entry.get("minors", True),
+        adults=entry.get("adults", False), peers=entry.get("peers", False), needs_role=entry.get("needs_role", ""),
+        flags=frozenset().union(*whole.groups),
+    )  # fmt: skip
+
+
+def _when(entry: Mapping[str, Any], groups: Mapping[str, frozenset[str]], where: str) -> When:
+    holds: Formula = formula.parse(entry.get("when", ""), groups, where=where)
+    return When(entry["severity"], holds, entry.get("within", 0), frozenset(entry.get("only", ())))

@@ -1,0 +1,196 @@
+"""Write `languages/<code>/forms.txt` from the readable files in `languages/<code>/words/`. Run by hand; the output is committed.
+
+    python -m nitka.watch.tools.build en ru
+
+A words file has `[concept]` headers and lines `kind: words`. Kinds: `n` nouns, `v` verbs and `a` adjectives, which are expanded into all
+their forms; `w` words as they stand, `w/imp` the same in a stated grammatical form; `p` phrases, separated by commas, in which `~word` is
+expanded, `~v.word` as a verb, and `*` is a gap of up to three tokens. A Russian word that no dictionary has is written `word=model`
+(запостить=простить) and inflected like its model. English verbs that are irregular are written base/past or
+base/past/participle. Russian is expanded by pymorphy3 (`pip install nitka[lemmas]`), which the watch itself never loads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from nitka.watch.errors import RuleError
+from nitka.watch.lexicon import FORMS
+
+Forms = list[tuple[str, str]]  # (surface form, grammatical form)
+LANGUAGES = Path(__file__).parent.parent / "languages"
+
+
+def main(codes: Iterable[str]) -> None:
+    for code in codes:
+        (LANGUAGES / code / "forms.txt").write_text(build(LANGUAGES / code / "words", code), encoding="utf-8")
+
+
+def build(folder: Path, code: str) -> str:
+    """The text of `forms.txt`, in one order whatever the files' order."""
+    table: dict[str, dict[str, set[str]]] = {}
+    for path in sorted(folder.glob("*.txt")):
+        for concept, form, item in _entries(path, code):
+            table.setdefault(concept, {}).setdefault(form, set()).add(item)
+    lines = ["# Written by tools/build.py from words/*.txt; edit those."]
+    for concept in sorted(table):
+        lines.append(f"@{concept}")
+        for form in sorted(table[concept]):
+            lines.append(" ".join([f"/{form}" if form else "/", *sorted(table[concept][form])]))
+    return "\n".join(lines) + "\n"
+
+
+def _entries(path: Path, code: str) -> Iterator[tuple[str, str, str]]:
+    """(concept, form, item) for each surface form of a words file."""
+    concept = ""
+    for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        line, where = raw.split("#")[0].strip().lower().replace("ё", "е"), f"{path.name}:{number}"
+        if not line:
+            continue
+        if line.startswith("["):
+            concept = raw.split("#")[0].strip().strip("[]")
+            continue
+        kind, colon, words = line.partition(":")
+        if not colon or not concept:
+            raise RuleError(where, "a line that is no entry", "[concept], then kind: words")
+        for item, form in _expanded(kind.strip(), words.strip(), code, where):
+            yield concept, form, item
+
+
+def _expanded(kind: str, words: str, code: str, where: str) -> Forms:
+    kind, _, form = kind.partition("/")
+    if form not in FORMS:
+        raise RuleError(where, "an unknown form", " ".join(FORMS))
+    if kind == "p":
+        return [
+            (f, g or form) for phrase in words.split(",") if phrase.strip() for f, g in _phrase(phrase.split(), code)
+        ]
+    if kind == "w":
+        return [(word.replace("-", "_").strip("_"), form) for word in words.split()]
+    if kind not in ("n", "v", "a"):
+        raise RuleError(where, "an unknown kind", "n v a w p")
+    return [pair for word in words.split() for pair in _word(word, kind, code)]
+
+
+def _phrase(tokens: list[str], code: str) -> Forms:
+    choices = [_choices(token, code) for token in tokens]
+    return [("_".join(f for f, _ in row), next((g for _, g in row if g), "")) for row in product(*choices)]
+
+
+def _choices(token: str, code: str) -> Forms:
+    if not token.startswith("~"):
+        return [(token, "")]
+    kind, dot, word = token[1:].partition(".")
+    return _word(word, kind, code) if dot else _word(token[1:], "n", code)
+
+
+def _word(word: str, kind: str, code: str) -> Forms:
+    return list(dict.fromkeys(_russian(word, kind) if code == "ru" else _english(word, kind)))
+
+
+# English.
+
+_VOWELS = "aeiou"
+
+
+def _english(word: str, kind: str) -> Forms:
+    if kind == "n":
+        return [(word, ""), (_plural(word), "")]
+    if kind == "a":
+        return [(word, "")]
+    base, *past = word.split("/")
+    pasts = past or [_past(base)]
+    return [(base, "base"), (_plural(base), "3"), (_ing(base), "ing"), *((p, "past") for p in pasts)]
+
+
+def _plural(word: str) -> str:
+    if word.endswith(("s", "x", "z", "ch", "sh")) or word in ("go", "do"):
+        return word + "es"
+    if word.endswith("y") and word[-2:-1] not in _VOWELS:
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def _doubled(word: str) -> str:
+    short = len(word) > 2 and word[-1] not in _VOWELS + "wxy" and word[-2] in _VOWELS and word[-3] not in _VOWELS
+    return word + word[-1] if short and (len(word) < 5 or word in ("transfer", "forget", "permit", "submit")) else word
+
+
+def _ing(word: str) -> str:
+    if word.endswith("ie"):
+        return word[:-2] + "ying"
+    if word.endswith("e") and not word.endswith(("ee", "oe")):
+        return word[:-1] + "ing"
+    return _doubled(word) + "ing"
+
+
+def _past(word: str) -> str:
+    if word.endswith("e"):
+        return word + "d"
+    if word.endswith("y") and word[-2:-1] not in _VOWELS:
+        return word[:-1] + "ied"
+    return _doubled(word) + "ed"
+
+
+# Russian.
+
+
+def _analyser() -> Any:
+    import pymorphy3  # only whoever builds lexicons has it
+
+    return pymorphy3.MorphAnalyzer()
+
+
+_CACHE: list[Any] = []
+_POS = {"n": ("NOUN", "ADJF"), "v": ("INFN",), "a": ("ADJF", "ADJS")}
+
+
+def _russian(word: str, kind: str) -> Forms:
+    word, _, model = word.partition("=")
+    if model:
+        shared = next(n for n in range(len(model)) if word.endswith(model[n:]))
+        stem, of_model = word[: len(word) - len(model) + shared], model[:shared]
+        return [(stem + f[shared:], g) for f, g in _russian(model, kind) if f.startswith(of_model)]
+    if not _CACHE:
+        _CACHE.append(_analyser())
+    parses = sorted(
+        (p for p in _CACHE[0].parse(word) if p.tag.POS in _POS[kind]), key=lambda p: _POS[kind].index(p.tag.POS)
+    )
+    if not parses and kind == "v":
+        raise RuleError(word, "no verb of that spelling", "an infinitive")
+    if not parses:
+        return [(word, "")]
+    best = next((p for p in parses if p.normal_form == word), parses[0])
+    found = []
+    for form in best.lexeme:
+        grammar = _verb_form(form.tag) if kind == "v" else ""
+        if grammar is not None:
+            found.append((form.word.replace("ё", "е"), grammar))
+    return found
+
+
+def _verb_form(tag: Any) -> str | None:
+    """Our name of a Russian verb form; None for those we do not use (participles in full form, gerunds)."""
+    if tag.POS == "INFN":
+        return "inf"
+    if tag.POS == "PRTS":
+        return "pass"
+    if tag.POS != "VERB":
+        return None
+    if tag.mood == "impr":
+        return "imp" if tag.involvement != "incl" else "1p"
+    if tag.tense == "past":
+        return "past" if tag.number == "sing" else "pastp"
+    perfective = tag.tense == "futr"
+    if tag.person == "1per":
+        return "1p" if tag.number == "plur" else "1" if perfective else "1i"
+    if tag.person == "2per":
+        return "2" if perfective else "2i"
+    return "3" if tag.number == "sing" else "3p"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,158 @@
+"""The frozen values of the watch. Offsets are code points of the message unless a name says otherwise; severities are the four words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SEVERITIES = ("low", "medium", "high", "extreme")
+LIVES: Mapping[str, int] = {"P": 1 << 30, "L": 200, "M": 60, "S": 15}  # in messages, from the last sighting
+AGE_CAP = 255  # an age is counted up to here and then stands still
+ROLES = ("", "adult", "minor", "guardian", "staff", "assistant", "system")
+SPEAKERS = 8  # told apart in one memory
+
+
+@dataclass(frozen=True, slots=True)
+class FlagKind:
+    """One kind of flag: its fixed number, group, life (a key of `LIVES`) and who sets it (A actor, T target, X anybody)."""
+
+    id: str
+    number: int
+    group: str
+    life: str
+    set_by: str
+    words: Mapping[str, tuple[str, str]]  # language -> (past, now): "asked where ...", "asks where ..."
+    alone: str = ""  # type of the finding it makes in its own message, empty for none
+    examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A flag seen in this message. `order` is its position among the message's tokens."""
+
+    flag: str
+    start: int
+    end: int
+    sentence: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Ages, in messages, of the first and the last sighting; the message being read is 0. `first >= last` always."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """What the caller said of a speaker, under a hashed id. `age` is "", "adult" or "minor"; `role` one of `ROLES`."""
+
+    tag: str
+    age: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Groups of flags, one of each to be seen; `order` are pairs (i, j): some flag of group i before some flag of group j."""
+
+    groups: tuple[frozenset[str], ...] = ()
+    order: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Another severity: if `formula` holds, if all is within so many messages, if a group is met by nothing but flags in `only`."""
+
+    severity: str
+    formula: Formula = Formula()
+    within: int = 0
+    only: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One combination. `speaker` is same or any; `within` is the most messages between its parts (0: as long as the flags live)."""
+
+    id: str
+    number: int
+    formula: Formula
+    type: str
+    tags: tuple[str, ...]
+    severity: str
+    speaker: str = "any"
+    suppress: frozenset[str] = frozenset()
+    within: int = 0
+    same_message: bool = False
+    requires: Formula = Formula()
+    severity_if: tuple[When, ...] = ()
+    minors: bool = True  # a known minor raises the severity one step
+    adults: bool = False  # two adults lower it one step, two known adults switch it off
+    peers: bool = False  # silent between two minors
+    needs_role: str = ""  # runs only when a speaker has this role
+    flags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What makes a flag in one clause (or, `wide`, one sentence): one key of each group present, none of `never`."""
+
+    flag: str
+    groups: tuple[tuple[str, ...], ...]
+    never: tuple[str, ...]
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One flag behind an alert; `speaker` is the id as given for the present speaker, `#` and a hash for another, "" when unknown."""
+
+    flag: str
+    messages_ago: int
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A combination completed by this message. The offsets point at the completing words."""
+
+    rule: str
+    type: str
+    severity: str
+    tags: tuple[str, ...]
+    start: int
+    end: int
+    sentence: int
+    speaker: str
+    evidence: tuple[Evidence, ...]
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something named in the message. `type` may have several values; `value` is a normal form where there is one."""
+
+    type: tuple[str, ...]
+    start: int
+    end: int
+    name: str
+    subtypes: tuple[str, ...] = ()
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A remark about this message alone (no rule behind it)."""
+
+    type: str
+    severity: str
+    tags: tuple[str, ...]
+    start: int
+    end: int
+    flag: str = ""
+
+
+JSON = Mapping[str, Any]

@@ -1,0 +1,165 @@
+"""The memory as JSON: reading what a caller sends back, with every error named by its path, and writing what goes out.
+
+`{"flags": [...], "antecedents": [...], "assign": [...], "x": {"v": 1, "l": "ru", "s": "..."}}`; absent, null and {} are the same empty
+memory. Values of ours that are unknown here (another analyser's codes, families, features) are echoed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nitka.watch.errors import TooLarge, WatchError, kind
+from nitka.watch.memory import Antecedent, Memory, canonical, extension
+from nitka.watch.packing import VERSION, Extension, pack, unpack
+from nitka.watch.types import FlagKind, Span
+
+CODES = {
+    "PEBD": "agents_of_bad_things", "BADANML": "bad_animal", "BULKMSG": "bulk_message", "DETHR": "death_related", "EARNMUCH": "make_money",
+    "IDEP": "my_departure", "SECO": "sexually_conservative", "TRPA": "trusted_party", "WSTE": "waste", "WOPR": "won_prize",
+    "WFH": "work_from_home", "ORG": "organization", "ROLE": "role",
+}  # fmt: skip
+MOST_ENTRIES, MOST_BYTES = 64, 16 * 1024
+_KEYS = ("flags", "antecedents", "assign", "x")
+CALLER = "!"
+
+
+def load(value: object, kinds: Mapping[str, FlagKind], path: str = "settings.memory") -> Memory:
+    """Read a memory. Raises `WatchError`; `TooLarge` when the echoed part is over 64 entries or 16 KB."""
+    if isinstance(value, Memory):
+        return value
+    if not value and (value is None or isinstance(value, Mapping)):
+        return Memory()
+    if not isinstance(value, Mapping):
+        raise WatchError(path, kind(value), "an object or null")
+    for key in value:
+        if key not in _KEYS:
+            raise WatchError(path, "an unknown key", " ".join(_KEYS))
+    ext, language = _extension(value.get("x"), kinds, f"{path}.x")
+    ours, foreign = _flags(_list(value, "flags", path), kinds, f"{path}.flags")
+    mine, mentions = _antecedents(_list(value, "antecedents", path), f"{path}.antecedents")
+    assign = tuple(_list(value, "assign", path))
+    _limit((*foreign, *assign, *mentions), path)
+    return Memory(
+        seen=_seen(ours, ext, kinds), known={t: s for t, s in ext.known.items() if s.age or s.role}, fired=ext.fired, ids=ext.ids,
+        recent=ext.recent, language=language, antecedents=mine, foreign=_sorted(foreign), assign=_sorted(assign), mentions=_sorted(mentions),
+    )  # fmt: skip
+
+
+def dump(memory: Memory, kinds: Mapping[str, FlagKind]) -> dict[str, Any]:
+    """Write a memory."""
+    lives = {kind.number: kind.life for kind in kinds.values()}
+    flags = sorted(memory.seen, key=lambda flag: kinds[flag].number)
+    x: dict[str, Any] = {"v": VERSION, "s": pack(extension(memory, kinds), lives)}
+    if memory.language:
+        x["l"] = memory.language
+    return {
+        "flags": [*flags, *memory.foreign],
+        "antecedents": [*map(_mention, memory.antecedents), *memory.mentions],
+        "assign": list(memory.assign),
+        "x": x,
+    }
+
+
+def flag_name(entry: object) -> str:
+    """The name of a flag in either form; empty when it is in neither."""
+    if isinstance(entry, str):
+        return CODES.get(entry, entry)
+    if isinstance(entry, Mapping) and isinstance(entry.get("value"), str):
+        return CODES.get(entry["value"], entry["value"])
+    return ""
+
+
+def _list(value: Mapping[str, Any], key: str, path: str) -> list[Any]:
+    found = value.get(key)
+    if found is None:
+        return []
+    if not isinstance(found, list | tuple):
+        raise WatchError(f"{path}.{key}", kind(found), "an array")
+    return list(found)
+
+
+def _flags(entries: list[Any], kinds: Mapping[str, FlagKind], path: str) -> tuple[set[str], list[Any]]:
+    ours: set[str] = set()
+    foreign = []
+    for place, entry in enumerate(entries):
+        name = flag_name(entry)
+        if not name:
+            raise WatchError(f"{path}[{place}]", kind(entry), 'a name, or {"index", "value"}')
+        if name in kinds:
+            ours.add(name)
+        else:
+            foreign.append(entry)
+    return ours, foreign
+
+
+def _seen(flags: set[str], ext: Extension, kinds: Mapping[str, FlagKind]) -> dict[str, Mapping[str, Span]]:
+    """What stands: flags of the list, with their ages from the extension, or as the caller's own, seen just now."""
+    return {flag: ext.spans.get(kinds[flag].number) or {CALLER: Span(0, 0)} for flag in flags}
+
+
+def _extension(value: object, kinds: Mapping[str, FlagKind], path: str) -> tuple[Extension, str]:
+    if value is None or value == {}:
+        return Extension(), ""
+    if not isinstance(value, Mapping):
+        raise WatchError(path, kind(value), "an object or null")
+    if value.get("v") != VERSION:
+        raise WatchError(f"{path}.v", "another version", str(VERSION))
+    packed, language = value.get("s"), value.get("l", "")
+    if not isinstance(packed, str) or len(packed) > 2048:
+        raise WatchError(f"{path}.s", kind(packed), "a string of at most 2048 characters")
+    if not isinstance(language, str) or len(language) > 8:
+        raise WatchError(f"{path}.l", kind(language), "a language code")
+    return unpack(packed, {k.number: k.life for k in kinds.values()}, f"{path}.s"), language
+
+
+def _antecedents(entries: list[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:
+    mine: dict[str, Antecedent] = {}
+    foreign = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise WatchError(f"{path}[{place}]", kind(entry), "an object")
+        read = _antecedent(entry)
+        if read is None:
+            foreign.append(entry)
+        else:
+            mine[read.kind] = read
+    return tuple(mine[k] for k in sorted(mine)), foreign
+
+
+def _antecedent(entry: Mapping[str, Any]) -> Antecedent | None:
+    features = entry.get("features")
+    if entry.get("family") != 0 or not isinstance(features, list) or len(features) != 5:
+        return None
+    who, concept, form, owner, ago = features
+    strings = all(isinstance(f, str) and len(f) <= 40 for f in (who, concept, form, owner))
+    if (
+        not strings
+        or not isinstance(ago, int)
+        or isinstance(ago, bool)
+        or not 0 <= ago < 8
+        or who not in ("person", "thing")
+    ):
+        return None
+    return Antecedent(who, concept, form, owner, ago)
+
+
+def _mention(one: Antecedent) -> dict[str, Any]:
+    return {"family": 0, "features": [one.kind, one.concept, one.form, one.owner, one.ago]}
+
+
+def _sorted(values: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+    return tuple(v for _, v in sorted({canonical(v): v for v in values}.items()))
+
+
+def _limit(echoed: tuple[Any, ...], path: str) -> None:
+    if not echoed:
+        return
+    if len(echoed) > MOST_ENTRIES:
+        raise TooLarge(path, f"{len(echoed)} flags and assignments of the caller", f"at most {MOST_ENTRIES}")
+    try:
+        size = len(canonical(list(echoed)))
+    except (TypeError, ValueError, RecursionError):
+        raise WatchError(path, "something that is not JSON", "JSON values") from None
+    if size > MOST_BYTES:
+        raise TooLarge(path, f"{size} bytes of flags and assignments of the caller", f"at most {MOST_BYTES}")
