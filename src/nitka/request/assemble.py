@@ -67,7 +67,7 @@ def refit(
     Everything after the question becomes this turn's traffic, repaired for strict providers; it never gives way, the
     history does so first. What stands before the question is made anew from `parts`. Raises as `pack`, and `BadInput`
     when the question is not in `messages`."""
-    return pack(replace(parts, traffic=after(request, messages)), budget, means, sizes=sizes)
+    return pack(replace(parts, traffic=after(request, parts.question, messages)), budget, means, sizes=sizes)
 
 
 def room_of(budget: Budget, means: Means) -> int:

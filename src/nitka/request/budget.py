@@ -78,8 +78,8 @@ def choose(prices: Prices, room: int) -> Choice | None:
     if left < prices.question + prices.summary + history.least(0):
         return _squeeze(prices, left)
     left -= prices.question + prices.summary
-    last = min(1, history.exchanges)
-    reserved = history.least(last if history.least(last) <= left else 0)
+    least = 1 if history.exchanges and min(history.lean(1), history.least(1)) <= left else 0
+    reserved = min(history.least(least), left)
     left -= reserved
     profile = prices.profile <= left
     left -= prices.profile if profile else 0
@@ -87,10 +87,11 @@ def choose(prices: Prices, room: int) -> Choice | None:
     facts, left, frame = _take(prices.facts, left, frame)
     knowledge, left, frame = _take(prices.knowledge, left, frame)
     recall, left, frame = _take(prices.recall, left, frame)
-    keep = history.fill(left + reserved)
+    history_room = left + reserved
+    keep = history.fill(history_room, least=least) or 0
     return Choice(
-        keep=keep or 0,
-        turn_room=_turn_room(history, keep or 0, left + reserved),
+        keep=keep,
+        turn_room=_turn_room(history, keep, history_room),
         profile=profile,
         facts=facts,
         recall=recall,

@@ -22,7 +22,8 @@ from nitka.types import ChatMessage, Message
 
 TURN_SUMMARY = 300  # tokens the lines of a turn summary take at most, as the stored summary,
 TURN_SHARE = 8  # and at most an eighth of the room,
-COMPACTION = 3  # and at most a third of what they stand for
+COMPACTION = 3  # and at most a third of what they stand for;
+LEAN = 4  # a quarter of that must do when the last exchange would have to go for more
 
 
 class Weighed(NamedTuple):
@@ -58,16 +59,22 @@ class History:
             return self.sums[keep]
         return self.sums[keep] + self.label + min(self.share, (self.total - self.sums[keep]) // COMPACTION)
 
+    def lean(self, keep: int) -> int:
+        """The same with few lines in the turn summary; with none of them when no exchange is kept."""
+        if not keep:
+            return self.label if self.rows else 0
+        return min(self.cost(keep), self.sums[keep] + self.label + self.share // LEAN)
+
     def least(self, keep: int) -> int:
         """The lowest price of keeping `keep` exchanges or more: a short history is cheaper whole."""
         return min(self.cost(keep), self.cost(self.exchanges))
 
-    def fill(self, room: int) -> int | None:
-        """The most exchanges that can be kept in `room`; none can be when not even the turn summary's label fits."""
-        for keep in range(self.exchanges, -1, -1):
+    def fill(self, room: int, *, least: int = 0) -> int | None:
+        """The most exchanges that fit `room`; `least` if only a lean turn summary fits beside them; else none."""
+        for keep in range(self.exchanges, least - 1, -1):
             if self.cost(keep) <= room:
                 return keep
-        return 0 if self.label <= room else None
+        return least if self.lean(least) <= room else None
 
     def smallest(self) -> int:
         """The number of kept exchanges that takes least: all or none."""

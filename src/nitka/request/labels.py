@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 SAMPLE = 2_000  # characters looked at to tell the script of a text
@@ -69,15 +70,15 @@ RUSSIAN = Labels(
     no_result="[результата нет: вызов был прерван]",
 )
 
+_WORD = re.compile(r"[^\W\d_]+")
 _BY_LANGUAGE = {"en": ENGLISH, "ru": RUSSIAN}
 
 
 def labels_for(language: str, text: str) -> Labels:
-    """The labels of a language code ("ru", "ru-RU"); without one, of the script most of `text` is written in."""
+    """The labels of a language code ("ru", "ru-RU"); without one, of the script of most words of `text`."""
     if language:
         return _BY_LANGUAGE.get(language.lower().replace("_", "-").split("-")[0], ENGLISH)
-    sample = text[:SAMPLE]
-    if sample.isascii():
+    if text.isascii():
         return ENGLISH
-    cyrillic = sum("\u0400" <= char <= "\u052f" for char in sample)
-    return RUSSIAN if 2 * cyrillic > sum(map(str.isalpha, sample)) else ENGLISH
+    words = _WORD.findall(text[:SAMPLE])
+    return RUSSIAN if 2 * sum("\u0400" <= word[0] <= "\u052f" for word in words) >= max(1, len(words)) else ENGLISH

@@ -28,6 +28,8 @@ from nitka.types import ChatMessage, Request
 
 ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
+HEAD = 12  # characters by which a condensed question is known
+
 ORPHAN = "a result without a call"
 REPEATED = "a second result of one call"
 EMPTY = "an empty message"
@@ -53,17 +55,20 @@ class _Group:
     results: dict[str, ChatMessage] = field(default_factory=dict)
 
 
-def after(request: Request, messages: Sequence[object]) -> tuple[ChatMessage, ...]:
-    """What follows the question of `request` in the loop's list; the last of the same text is it.
+def after(request: Request, question: str, messages: Sequence[object]) -> tuple[ChatMessage, ...]:
+    """What follows the question in the loop's list.
 
-    Messages may be mappings, or objects of a client library with `model_dump`. Raises `BadInput` when the question is
-    not there."""
+    The question is the last user's message with the text that `request` sent; failing that, the last one that is the
+    whole question or a condensed form of it, since a loop may go on with a list that was packed later. Messages may
+    be mappings, or objects of a client library with `model_dump`. Raises `BadInput` when the question is not there.
+    """
     chat = [_mapping(message) for message in messages]
-    asked = _text_of(request.messages[request.asked])
-    for at in range(len(chat) - 1, -1, -1):
-        if chat[at].get("role") == "user" and _text_of(chat[at]) == asked:
-            return tuple(chat[at + 1 :])
-    raise BadInput("The messages to pack again do not hold this turn's question as it was sent.")
+    sent, whole = _text_of(request.messages[request.asked]), sendable(question)
+    said = [(at, _text_of(message)) for at, message in enumerate(chat) if message.get("role") == "user"]
+    found = [at for at, text in said if text == sent] or [at for at, text in said if _is_form(text, whole)]
+    if not found:
+        raise BadInput("The messages to pack again do not hold this turn's question as it was sent.")
+    return tuple(chat[found[-1] + 1 :])
 
 
 def mend(messages: Iterable[ChatMessage], labels: Labels) -> Traffic:
@@ -193,6 +198,11 @@ def _part(part: object) -> object:
     if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
         return part
     return None if is_blank(part["text"]) else {**part, "text": sendable(part["text"])}
+
+
+def _is_form(text: str, whole: str) -> bool:
+    """Whether a text is the question, whole or condensed: a condensed one begins as the whole does."""
+    return text == whole or (len(text) < len(whole) and len(text) >= HEAD and text[:HEAD] == whole[:HEAD])
 
 
 def _text_of(message: ChatMessage) -> str:
