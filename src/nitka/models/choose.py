@@ -1,0 +1,32 @@
+"""From a name in the settings to a chat model. Chance enters here, and nowhere deeper."""
+
+from __future__ import annotations
+
+import secrets
+
+from nitka.config import OPENAI, Settings
+from nitka.errors import BadInput
+from nitka.models.offline import OfflineChat
+from nitka.models.openai import OpenAIChat
+from nitka.models.ports import ChatModel
+
+
+def choose_chat(spec: str | ChatModel, settings: Settings) -> ChatModel:
+    """The chat model that `spec` names: "offline", or "openai:NAME" at `settings.base_url`. A model is taken as it is.
+
+    Raises `BadInput` for anything else, and for OpenAI's own server when there is no key.
+    """
+    if not isinstance(spec, str):
+        return spec
+    if spec == "offline":
+        return OfflineChat()
+    kind, _, name = spec.partition(":")
+    if kind != "openai" or not name.strip():
+        raise BadInput('A model is "offline" or "openai:NAME", where NAME is what the server calls it.')
+    if not settings.api_key and settings.base_url == OPENAI:
+        raise BadInput("OPENAI_API_KEY is not set; a server that needs none is named by OPENAI_BASE_URL.")
+    return OpenAIChat(name, base_url=settings.base_url, api_key=settings.api_key, jitter=_chance)
+
+
+def _chance() -> float:
+    return secrets.randbelow(1 << 16) / (1 << 16)
