@@ -7,6 +7,7 @@ lines that speak of it along.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -123,8 +124,7 @@ async def open_thread(
     view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
     while view.session is None or view.incarnation != owner.incarnation:
         if view.incarnation != owner.incarnation:
-            vault.keychain.drop(owner_id)
-            owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
+            owner = await _renewed(vault, owner_id, view.incarnation)
         await _create(vault, owner, info)
         view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
     return opened(vault, owner, view, before=before)
@@ -138,11 +138,29 @@ async def _look(vault: Vault, owner: Owner, session: str, *, key: bytes, before:
     return await vault.store.view(look)
 
 
+async def _renewed(vault: Vault, owner_id: bytes, seen: bytes | None) -> Owner:
+    """The owner by the key that stands now. A key is made before the rows it seals, so rows of another incarnation
+    that were `seen` before the key was read belong to a life that was forgotten; what is left of them goes.
+    """
+    vault.keychain.drop(owner_id)
+    owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
+    if seen is not None and seen != owner.incarnation:
+        await vault.store.erase_owner(owner_id, seen)
+    return owner
+
+
 async def _create(vault: Vault, owner: Owner, info: SessionInfo) -> None:
+    """Makes the rows of owner and session. If the owner was forgotten since his key was read, they are taken back:
+    whoever forgets removes the key first and the rows then, so one of the two sees the other.
+    """
     incarnation = random_bytes(16)
     body = codec.seal_session(owner, incarnation, 0, info)
     row = SessionRow(codec.session_tag(owner, info.id), incarnation, 0, body)
-    await vault.store.create(owner.id, owner.incarnation, row)
+    with contextlib.suppress(Forgotten):  # somebody made him anew meanwhile; the caller looks again
+        await vault.store.create(owner.id, owner.incarnation, row)
+    if not await vault.keychain.stands(owner):
+        vault.keychain.drop(owner.id)
+        await vault.store.erase_owner(owner.id, owner.incarnation)
 
 
 def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None) -> Opened:

@@ -12,7 +12,7 @@ Rules that every store keeps (the contract suite in tests/contract proves them):
 * An acknowledged write is durable.
 
 Owners, incarnations and tags are 16 bytes. Times are whole milliseconds since 1970-01-01 UTC. Errors: `Forgotten`
-where an incarnation differs, `StoreBusy` after the stated wait, `StoreError` for the rest.
+where an incarnation differs, `StoreBusy` after the stated wait, `StoreError` for the rest, a closed store among it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nitka.errors import StoreError
 from nitka.types import Sealed, Tag
 
 NOBODY = Tag(bytes(16))
@@ -141,6 +142,22 @@ Step = Callable[[Locked], Change | None]
 """Pure: decides what to write from what is there. None writes nothing."""
 
 
+def refuse_unsound(scope: Scope, locked: Locked, change: Change) -> None:
+    """What no store writes, looked at before anything is written: a gap or a number used twice, rows without a
+    session or its body, a turn key without rows, a state of somebody else's session. Raises `StoreError`.
+    """
+    expected = [(locked.head + at, locked.n + at) for at in range(len(change.append))]
+    sound = (
+        [(row.seq, row.n) for row in change.append] == expected
+        and (not change.append or (scope.session != NOBODY and change.session_body is not None))
+        and (change.session_body is None or scope.session != NOBODY)
+        and (change.turn_key is None or bool(change.append))
+        and all(fold.session in (scope.session, NOBODY) for fold in change.folds)
+    )
+    if not sound:
+        raise StoreError("The change does not continue what is there.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Went:
     """True counts of rows that an erasure removed."""
@@ -172,6 +189,10 @@ class RootRow:
 
 class KeyStore(Protocol):
     """Wrapped keys, kept apart from the data. Every method is one transaction."""
+
+    async def store_id(self) -> bytes:
+        """The random id of the store, made with it; a copy has the same."""
+        ...
 
     async def roots(self) -> Sequence[RootRow]: ...
 
@@ -219,7 +240,8 @@ class KeyStore(Protocol):
 class Store(Protocol):
     """The log, the folds and the index of due work."""
 
-    keys: KeyStore
+    @property
+    def keys(self) -> KeyStore: ...
 
     async def start(self) -> None:
         """Opens and migrates. Raises `StoreError`."""
@@ -235,7 +257,7 @@ class Store(Protocol):
 
     async def create(self, owner: bytes, incarnation: bytes, session: SessionRow | None = None) -> SessionRow | None:
         """Makes the owner row and, if given, the session row, unless they are there; returns the session row that
-        stands. Rows of an older incarnation of the owner are erased first. Raises `Forgotten` never.
+        stands. Raises `Forgotten` where the owner stands in another incarnation.
         """
         ...
 

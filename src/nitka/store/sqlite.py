@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from nitka.store.port import (
     Step,
     View,
     Went,
+    refuse_unsound,
 )
 from nitka.store.sql import queries
 from nitka.store.sqlite_file import SqliteFile
@@ -30,6 +32,7 @@ from nitka.world import random_bytes
 
 Q = queries("sqlite", "content.sql")
 D = queries("sqlite", "directory.sql")
+LOST_KEYS = "The file of wrapped keys that belongs to this database is missing; restore it beside the database."
 
 
 class SqliteStore:
@@ -47,7 +50,6 @@ class SqliteStore:
     async def start(self) -> None:
         await asyncio.to_thread(self._file.open)
         try:
-            await asyncio.to_thread(self.keys.open)
             await self._same_store()
         except BaseException:
             await self.close()
@@ -70,11 +72,12 @@ class SqliteStore:
             return row[0], db.execute(D["any_owner"]).fetchone() is not None
 
         store, used = await self._file.write(identify)
-        theirs = await self.keys.store_id(store if not used else None)
+        if used and not os.path.exists(self.keys.path):
+            raise KeyMissing(LOST_KEYS)
+        await asyncio.to_thread(self.keys.open)
+        theirs = await self.keys.belong_to(store, adopt=not used)
         if theirs is None:
-            raise KeyMissing(
-                "The file of wrapped keys that belongs to this database is missing; restore it beside the database."
-            )
+            raise KeyMissing(LOST_KEYS)
         if theirs != store:
             raise StoreError("The file of wrapped keys belongs to another database.")
 
@@ -91,8 +94,7 @@ class SqliteStore:
         def work(db: sqlite3.Connection) -> SessionRow | None:
             row = db.execute(Q["owner"], (owner,)).fetchone()
             if row is not None and row[0] != incarnation:
-                _erase_owner(db, owner)
-                row = None
+                raise Forgotten("The user.")
             if row is None:
                 db.execute(Q["add_owner"], (owner, incarnation))
             if session is None:
@@ -252,6 +254,7 @@ def _lock(db: sqlite3.Connection, scope: Scope) -> Locked:
 
 
 def _apply(db: sqlite3.Connection, scope: Scope, locked: Locked, change: Change) -> None:
+    refuse_unsound(scope, locked, change)
     here: tuple[Any, ...] = (scope.owner, scope.session)
     if change.forget is not None:
         db.execute(Q["forget_messages"], (*here, *change.forget))

@@ -27,20 +27,23 @@ class SqliteKeys:
     def close(self) -> None:
         self._file.close()
 
-    async def store_id(self, adopt: bytes | None) -> bytes | None:
-        """The id of the store these keys belong to. A file that has none yet takes `adopt`; None where there is
-        nothing to adopt.
+    async def belong_to(self, store: bytes, *, adopt: bool) -> bytes | None:
+        """The id of the store these keys belong to, which is `store` from now on if they have none and `adopt` says
+        so.
         """
 
         def work(db: sqlite3.Connection) -> bytes | None:
             row = db.execute(K["store_id"]).fetchone()
             if row is not None:
                 return bytes(row[0])
-            if adopt is not None:
-                db.execute(K["set_store_id"], (adopt,))
-            return adopt
+            if adopt:
+                db.execute(K["set_store_id"], (store,))
+            return store if adopt else None
 
         return await self._file.write(work)
+
+    async def store_id(self) -> bytes:
+        return await self._file.read(lambda db: bytes(db.execute(K["store_id"]).fetchone()[0]))
 
     async def roots(self) -> Sequence[RootRow]:
         return await self._file.read(

@@ -22,8 +22,10 @@ from nitka.store.port import (
     Step,
     View,
     Went,
+    refuse_unsound,
 )
 from nitka.types import Tag
+from nitka.world import random_bytes
 
 
 @dataclass
@@ -71,10 +73,10 @@ class MemoryStore:
         self._open = False
 
     async def start(self) -> None:
-        self._open = True
+        self._open = self.keys.open = True
 
     async def close(self) -> None:
-        self._open = False
+        self._open = self.keys.open = False
 
     async def view(self, look: Look) -> View:
         await self._turn()
@@ -110,7 +112,7 @@ class MemoryStore:
     async def create(self, owner: bytes, incarnation: bytes, session: SessionRow | None = None) -> SessionRow | None:
         await self._turn()
         if owner in self._owners and self._owners[owner].incarnation != incarnation:
-            self._erase_owner(owner)
+            raise Forgotten("The user.")
         here = self._owners.setdefault(owner, _Owner(incarnation))
         return here.sessions.setdefault(session.session, _Session(session)).row if session else None
 
@@ -128,6 +130,9 @@ class MemoryStore:
         )
         change = step(locked)
         if change is not None:
+            refuse_unsound(scope, locked, change)
+            if session is not None and change.turn_key in session.keys:
+                raise StoreError("The turn key is taken.")
             self._apply(scope, owner, session, change)
         return locked, change
 
@@ -239,12 +244,10 @@ class MemoryStore:
 
 
 def _apply_rows(owner: _Owner, session: _Session, change: Change) -> None:
-    for seq in range(*change.forget) if change.forget else ():
-        if seq in session.rows:
-            session.rows[seq] = replace(session.rows[seq], body=None)
+    first, end = change.forget or (0, 0)
+    for seq in range(first, min(end, session.row.head)):
+        session.rows[seq] = replace(session.rows[seq], body=None)
     for row in change.append:
-        if row.seq != session.row.head or row.n != owner.n:
-            raise StoreError("A number was used twice.")
         session.rows[row.seq] = row
         session.row = replace(session.row, head=row.seq + 1)
         owner.n = row.n + 1
@@ -273,20 +276,29 @@ class MemoryKeys:
     """Wrapped keys in dictionaries."""
 
     def __init__(self) -> None:
+        self.open = False
+        self._id = random_bytes(16)
         self._roots: dict[bytes, RootRow] = {}
         self._tag_keys: dict[bytes, KeyRow] = {}
         self._user_keys: dict[bytes, KeyRow] = {}
 
+    async def store_id(self) -> bytes:
+        await self._turn()
+        return self._id
+
     async def roots(self) -> Sequence[RootRow]:
+        await self._turn()
         return list(self._roots.values())
 
     async def add_root(self, row: RootRow) -> None:
+        await self._turn()
         kept = self._roots.get(row.root, row)
         if row.active:
             self._roots = {root: replace(other, active=False) for root, other in self._roots.items()}
         self._roots[row.root] = replace(kept, active=row.active)
 
     async def retire_root(self, root: bytes) -> bool:
+        await self._turn()
         used = any(key.root == root for keys in (self._tag_keys, self._user_keys) for key in keys.values())
         if used or root not in self._roots or self._roots[root].active:
             return False
@@ -294,21 +306,23 @@ class MemoryKeys:
         return True
 
     async def tag_key(self, tenant: Tag) -> KeyRow | None:
+        await self._turn()
         return self._tag_keys.get(tenant)
 
     async def add_tag_key(self, row: KeyRow) -> KeyRow | None:
+        await self._turn()
         return self._add(self._tag_keys, row)
 
     async def user_key(self, owner: bytes) -> KeyRow | None:
-        await asyncio.sleep(0)
+        await self._turn()
         return self._user_keys.get(owner)
 
     async def add_user_key(self, row: KeyRow) -> KeyRow | None:
-        await asyncio.sleep(0)
+        await self._turn()
         return self._add(self._user_keys, row)
 
     async def remove_user_key(self, owner: bytes, incarnation: bytes) -> bool:
-        await asyncio.sleep(0)
+        await self._turn()
         key = self._user_keys.get(owner)
         if key is None or key.incarnation != incarnation:
             return False
@@ -316,10 +330,12 @@ class MemoryKeys:
         return True
 
     async def wrapped_by(self, root: bytes, limit: int) -> Sequence[KeyRow]:
+        await self._turn()
         keys = [*self._tag_keys.values(), *self._user_keys.values()]
         return [key for key in keys if key.root == root][:limit]
 
     async def rewrap(self, rows: Sequence[tuple[KeyRow, KeyRow]]) -> int:
+        await self._turn()
         done = 0
         for old, new in rows:
             for keys in (self._user_keys, self._tag_keys):
@@ -329,7 +345,13 @@ class MemoryKeys:
         return done
 
     async def scrub(self) -> bool:
+        await self._turn()
         return True
+
+    async def _turn(self) -> None:
+        if not self.open:
+            raise StoreError("It is closed.")
+        await asyncio.sleep(0)
 
     def _add(self, keys: dict[bytes, KeyRow], row: KeyRow) -> KeyRow | None:
         if row.owner in keys:

@@ -98,6 +98,11 @@ class Keychain:
                 return self._keep(await self._open(row))
             await self._renew()
 
+    async def stands(self, owner: Owner) -> bool:
+        """Whether the key is still there, asked of the store: its owner was not forgotten since."""
+        row = await self.keys.user_key(owner.id)
+        return row is not None and row.incarnation == owner.incarnation
+
     def drop(self, owner: bytes) -> None:
         """Forgets the opened key."""
         self._owners.pop(owner, None)
