@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nitka.models.extract.views import compact, condense
 from nitka.models.extract.notes import propose
+from nitka.models.extract.views import compact, condense
 from nitka.types import Line, Message, Proposal
 
 __all__ = ["OfflineSummariser", "compact", "condense", "propose"]

@@ -33,6 +33,7 @@ WEIGHT: dict[Kind, float] = {
     "name": 2.4,
     "title": 1.6,
 }
+THOUSAND = 1000
 SMALL = 0.4  # a bare small number
 COUNTED = 1.2  # a small number of something: worth a line only with more
 TITLE_WORDS = 4
@@ -112,7 +113,7 @@ def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> An
     inside = words[start:end]
     after = words[end] if end < len(words) and words[end].gap.strip() in ("", "-") else None
     kind = _kind(inside, after)
-    if after is not None and after.tags & {"money", "unit", "counted", "time", "month"}:
+    if after is not None and (after.tags & {"money", "unit", "counted", "time", "month"} or _counted(kind, after)):
         end += 1
     keys = _keys(inside, lexicon)
     return Anchor(kind, start, end, _weight(kind, inside, after), keys)
@@ -122,27 +123,45 @@ def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
     """By what a value is known again in another form: its figures, number words put together ("twenty five" is 25),
     other words' stems.
     """
-    keys: set[str] = set()
-    current = 0
-    for word in inside:
+    numbers = number_runs(inside, lexicon)
+    worded = {at for start, end, _ in numbers for at in range(start, end)}
+    rest = (word for at, word in enumerate(inside) if at not in worded and _valued(word))
+    return frozenset(
+        [*(str(value) for _, _, value in numbers), *("".join(DIGITS.findall(w.text)) or w.stem for w in rest)]
+    )
+
+
+def number_runs(words: Sequence[Word], lexicon: Lexicon) -> list[tuple[int, int, int]]:
+    """Number words that make one number: `(start, end, value)` for each run. "Forty three five hundred" is two
+    numbers.
+    """
+    runs: list[tuple[int, int, int]] = []
+    for at, word in enumerate(words):
         figure = _figure(word, lexicon)
-        if figure and current and (figure == 1000 or current % _magnitude(figure) == 0):
-            current = current * 1000 if figure == 1000 else current + figure
+        if not figure:
             continue
-        keys |= {str(current)} if current else set()
-        current = figure
-        if not figure and _valued(word):
-            keys.add("".join(DIGITS.findall(word.text)) or word.stem)
-    return frozenset(keys | {str(current)} if current else keys)
+        start, end, value = runs[-1] if runs else (0, -1, 0)
+        if end == at and figure == THOUSAND and value < THOUSAND:
+            runs[-1] = (start, at + 1, value * THOUSAND)
+        elif end == at and value % _magnitude(figure) == 0:
+            runs[-1] = (start, at + 1, value + figure)
+        else:
+            runs.append((at, at + 1, figure))
+    return runs
 
 
 def _figure(word: Word, lexicon: Lexicon) -> int:
     """What a number word stands for; 0 for other words and for figures, which are kept as written."""
-    return int(lexicon.figure(word.low) or 0) if word.tags & {"number", "ordinal"} else 0
+    return int(lexicon.figure(word.low) or "0") if word.tags & {"number", "ordinal"} else 0
 
 
 def _magnitude(figure: int) -> int:
-    return 10 ** len(str(figure))
+    return int(10 ** len(str(figure)))
+
+
+def _counted(kind: Kind, after: Word) -> bool:
+    """Whether the word after a number is what is counted."""
+    return kind == "number" and after.gap == " " and after.content and not _valued(after) and after.text[0].islower()
 
 
 def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
@@ -165,7 +184,8 @@ def _weight(kind: Kind, inside: Sequence[Word], after: Word | None) -> float:
     if kind != "number":
         return WEIGHT[kind]
     figures = sum(len(DIGITS.findall(word.text)) for word in inside)
-    counted = after is not None and bool(after.tags & {"unit", "counted", "money"}) or inside[-1].text.endswith("%")
+    counted = any("counted" in word.tags for word in inside) or inside[-1].text.endswith("%")
+    counted = counted or (after is not None and bool(after.tags & {"unit", "counted", "money"}))
     if figures >= 3:
         return 2.6
     if figures == 2 or len(inside) > 1:

@@ -46,7 +46,8 @@ LONG_SENTENCES = 40
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
-UNREAL = 0.3
+ABOUT = 0.8  # of something new that the user states of a person
+UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
     "code": 0.8,
@@ -184,8 +185,8 @@ def worth(claim: Claim, known: Known, answered: bool) -> float:
     if claim.read.asks and "open" not in acts:
         exact *= ASKED
         act = 0.0 if answered else min(act, 1.0)
-    total = exact + act
-    return total * UNREAL if "unreal" in acts else total
+    total = exact + act + ABOUT * _about(claim, known)
+    return total * UNREAL if "unreal" in acts_of(claim.read) else total
 
 
 def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
@@ -217,6 +218,16 @@ def _acted(claim: Claim, weights: dict[str, float], known: Known) -> float:
     fresh = sum(1 for word in claim.words if word.content and word.stem not in known.stems)
     substance = min(1.0, (fresh + 0.5 * (_substance(claim) - fresh)) / 2.5)
     return (found[0] + sum(found[1:]) / 3) * substance
+
+
+def _about(claim: Claim, known: Known) -> bool:
+    """Whether the clause opens with a person and says something new of them."""
+    if claim.read.asks:
+        return False
+    opening = claim.words[:3]
+    person = any("role" in word.tags or word.text[0].isupper() and word.stem in known.names for word in opening)
+    fresh = [word for word in claim.words if word.content and word.anchor < 0 and word.stem not in known.stems]
+    return person and len(fresh) >= 2
 
 
 def _substance(claim: Claim) -> int:

@@ -16,7 +16,8 @@ from nitka.models.extract.writer import estimate, full_text, gist_text
 from nitka.types import Line, Message, Proposal
 
 WORTH = 1.2  # below this nothing is written
-FULLNESS = 1.2  # what is asked for on top of that as the summary fills up
+FULLNESS = 1.0  # what is asked for on top of that when the summary is full, from ROOMY on
+ROOMY = 0.5  # of the cap
 SHARE = 0.9  # of the worth of the lines it would push out, below which a new line is not written
 FILL = 0.98  # of the cap, since sizes are estimates
 
@@ -152,7 +153,7 @@ def _worthwhile(notes: Sequence[Note], standing: Sequence[Claim], cap: int) -> l
     sizes = [estimate(claim.read.source) for claim in standing]
     used = sum(sizes)
     start = 0
-    asked = WORTH + FULLNESS * min(1.0, used / cap) if cap > 0 else 0.0
+    asked = WORTH + FULLNESS * min(1.0, max(0.0, used / cap - ROOMY) / (1 - ROOMY)) if cap > 0 else 0.0
     for note in sorted(notes, key=lambda note: -note.value / estimate(note.line.gist)):
         size = estimate(note.line.gist)
         out, freed = start, 0.0

@@ -20,7 +20,8 @@ FAMILY = {"date": "day", "weekday": "day", "time": "day", "money": "amount", "nu
 FORMER_REACH = 4  # words after "instead of" in which the former value stands
 RECENT = 14  # lines among which an appointment that is moved is looked for
 SAME = 2  # parts that two values share when they are the same one said in other words (a day and its month)
-STATED = 1.0  # weight below which a value states nothing (a bare "two")
+STATED = 1.25  # weight up to which a value states nothing by itself (a bare "two", "two days")
+ALIKE = 0.6  # of all topical words of a line and of a note that are the same when one is the other with another value
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,15 @@ def _former(claim: Claim) -> list[frozenset[str]]:
 
 
 def _revised(line: Claim, new: New) -> bool:
-    """The message marks a change and speaks of what the line's value belongs to."""
-    return bool(new.acts & {"correct", "move"}) and not new.asks and bool(_heads(line) & new.topic)
+    """The message marks a change and speaks of what the line's value belongs to, or says the same with another
+    value.
+    """
+    if new.asks:
+        return False
+    if new.acts & {"correct", "move"}:
+        return bool(_heads(line) & new.topic)
+    topic, own = _topic(line), set().union(*(_topic(claim) for claim in new.claims))
+    return len(topic & own) >= max(1.0, ALIKE * len(topic | own)) and len(topic & own) * 2 > len(topic)
 
 
 def _moved(standing: Sequence[Claim], new: New) -> set[int]:

@@ -124,12 +124,19 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
             phrases.append((entry.tag, at, size))
             for word in words[at : at + size]:
                 word.tags.add(entry.tag)
-    phrases += [("strict", at, 2) for at in range(len(words) - 1) if _forbids(words[at], words[at + 1], lexicon)]
+    phrases += [("strict", at, 2) for at in range(len(words) - 1) if _forbids(words, at, lexicon)]
     return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)
 
 
-def _forbids(word: Word, after: Word, lexicon: Lexicon) -> bool:
-    return word.low in ("не", "ne") and after.gap == " " and after.low.endswith(lexicon.imperative)
+def _forbids(words: list[Word], at: int, lexicon: Lexicon) -> bool:
+    """A command with a negation before it, or a clause that opens with "no" and a thing."""
+    word, after = words[at], words[at + 1]
+    if after.gap.strip():
+        return False
+    opens = at == 0 or bool(word.gap.strip()) or "joiner" in words[at - 1].tags
+    return (word.low == "не" and after.low.endswith(lexicon.imperative)) or (
+        word.low == "no" and opens and after.content
+    )
 
 
 def segments(read: Sentence) -> list[tuple[int, int]]:

@@ -8,17 +8,20 @@ word they bear on.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from nitka.models.extract.anchors import number_runs
 from nitka.models.extract.judge import Claim
 from nitka.models.extract.text import Word
 
 FULL_WORDS = 16
 GIST_SIZE = 7.5  # tokens, about
-LABELS = 2  # content words kept beside the anchors, at least
+LABELS = 1  # content words kept beside the anchors, at least
 BARE_LABELS = 3  # where there are no anchors
 CUES = {"decide", "promise", "open", "close", "limit", "correct", "move", "role"}
-DROP = {"filler", "joiner"}
+DASHES = (" — ", " – ", " - ")  # a label and its value: a colon says the same in one token less
+NOTHING: Mapping[int, str] = MappingProxyType({})
 
 
 def full_text(claim: Claim) -> str:
@@ -46,7 +49,24 @@ def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
         kept.add(at)
     kept |= {at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None}
     kept |= {at for at in spoken if _links(inside, at, kept, claim.end)}
-    return _join(claim, sorted(kept))
+    return _join(claim, sorted(kept), _figures(claim))
+
+
+def _figures(claim: Claim) -> dict[int, str]:
+    """Long number words as figures: those of several words, and the day before a month. A part of a run but the
+    first is left out.
+    """
+    words = claim.words
+    written: dict[int, str] = {}
+    for start, end, value in number_runs(words, claim.lexicon):
+        thousands = end - start > 1 and value >= 1000 and value % 1000 == 0
+        dated = end < len(words) and "month" in words[end].tags and words[end].gap == " "
+        if not dated and end - start - thousands < 2:
+            continue
+        last = end - thousands
+        written[claim.start + start] = str(value // 1000 if thousands else value)
+        written |= {claim.start + at: "" for at in range(start + 1, last)}
+    return written
 
 
 def estimate(text: str) -> float:
@@ -123,18 +143,19 @@ def _links(words: Sequence[Word], at: int, kept: set[int], end: int) -> bool:
     return following in kept
 
 
-def _join(claim: Claim, kept: Sequence[int]) -> str:
+def _join(claim: Claim, kept: Sequence[int], written: Mapping[int, str] = NOTHING) -> str:
     """The kept words with the marks that stood between neighbours; a gap where words were left out is a space, or
     the comma that stood there.
     """
     words = claim.read.words
     parts: list[str] = []
+    kept = [at for at in kept if written.get(at) != ""]
     for i, at in enumerate(kept):
         if i:
             parts.append(_between(words, kept[i - 1], at))
         else:
             parts.append("".join(re.findall(r"[«“„\"]$", words[at].gap)))
-        parts.append(words[at].text)
+        parts.append(written.get(at, words[at].text))
     if kept:
         tail = claim.read.source[words[kept[-1]].end :][:1]
         parts.append(tail if tail in '»”"%' else "")
@@ -143,6 +164,8 @@ def _join(claim: Claim, kept: Sequence[int]) -> str:
 
 def _between(words: Sequence[Word], before: int, at: int) -> str:
     gaps = [words[i].gap for i in range(before + 1, at + 1)]
+    if len(gaps) == 1 and gaps[0] in DASHES:
+        return ": "
     if len(gaps) == 1:
         return gaps[0] if len(gaps[0]) <= 4 and "\n" not in gaps[0] else " "
     closing = "".join(re.findall(r"^[»”]", gaps[0]))
