@@ -100,7 +100,8 @@ def step(
     """Read one message. Pure: the same arguments give the same result in any process."""
     identity = id_of(_digest(message_id)) if message_id else None
     replay = identity is not None and identity in before.ids
-    speaker, before = assignments.of_speaker(before, text, speaker, _digest)
+    if before.assign:
+        speaker = assignments.with_features(speaker, assignments.about_speaker(before.assign, text, watch.parents))
     now = before if replay else memory.aged(before, watch.kinds)
     reading, whole, words = read(watch, text, codes, before)
     mentions = _mentions(now, speaker.tag)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nitka.watch.assign import check
 from nitka.watch.errors import TooLarge, WatchError, kind
 from nitka.watch.memory import Antecedent, Memory, canonical, extension
 from nitka.watch.packing import VERSION, Extension, pack, unpack
@@ -39,6 +40,7 @@ def load(value: object, kinds: Mapping[str, FlagKind], path: str = "settings.mem
     ours, foreign = _flags(_list(value, "flags", path), kinds, f"{path}.flags")
     mine, mentions = _antecedents(_list(value, "antecedents", path), f"{path}.antecedents")
     assign = tuple(_list(value, "assign", path))
+    check(assign, f"{path}.assign")
     _limit((*foreign, *assign, *mentions), path)
     return Memory(
         seen=_seen(ours, ext, kinds), known={t: s for t, s in ext.known.items() if s.age or s.role}, fired=ext.fired, ids=ext.ids,
