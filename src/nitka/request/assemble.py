@@ -19,8 +19,9 @@ from nitka.errors import OverBudget
 from nitka.request.budget import Prices, choose, smallest
 from nitka.request.draft import Draft, draft, price
 from nitka.request.parts import Means, Parts, Sizes, bounded
+from nitka.request.sheet import Sheet
 from nitka.request.traffic import after
-from nitka.request.write import Sheet, write
+from nitka.request.write import write
 from nitka.tokens import REQUEST_TOKENS
 from nitka.types import Budget, Receipt, Request
 
@@ -29,7 +30,8 @@ def pack(parts: Parts, budget: Budget, means: Means, *, sizes: Sizes | None = No
     """The best request within the budget.
 
     Raises `OverBudget` when system prompt, tools, traffic and the question exceed it alone; `BadText` for a blank
-    question; `BadInput` for parts that contradict each other, or traffic in another form than the chat API's."""
+    question; `BadInput` for parts that contradict each other, or traffic in another form than the chat API's.
+    """
     room = room_of(budget, means)
     made = draft(parts, room, means=means, sizes=sizes)
     prices = price(made, bounded(means.counter.count, room), condense=budget.condense_question)
@@ -66,7 +68,8 @@ def refit(
 
     Everything after the question becomes this turn's traffic, repaired for strict providers; it never gives way, the
     history does so first. What stands before the question is made anew from `parts`. Raises as `pack`, and `BadInput`
-    when the question is not in `messages`."""
+    when the question is not in `messages`.
+    """
     return pack(replace(parts, traffic=after(request, parts.question, messages)), budget, means, sizes=sizes)
 
 

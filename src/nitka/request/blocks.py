@@ -9,7 +9,8 @@ Rules:
 * What chat templates read as control tokens is broken up by one space inside quoted data, because some servers parse
   them in any text.
 * Rows of the conversation are sent word for word. Only what no provider takes is replaced: half surrogate pairs and
-  NUL by U+FFFD, and a blank text by a visible mark. An interrupted answer carries a mark."""
+  NUL by U+FFFD, and a blank text by a visible mark. An interrupted answer carries a mark.
+"""
 
 from __future__ import annotations
 
@@ -92,18 +93,11 @@ def section(label: str, items: Sequence[str], tail: str = "") -> str:
 
 
 def row_message(row: Message, labels: Labels) -> ChatMessage:
-    """A row of the log as a chat message, word for word."""
+    """A row of the log as a chat message, word for word; its content is the very `row.text` where that can be sent."""
     text = sendable(row.text)
     if is_blank(text):
         text = labels.empty
-    if row.interrupted:
-        text = f"{text}\n{labels.interrupted}"
-    return {"role": row.role, "content": text}
-
-
-def is_plain(row: Message) -> bool:
-    """Whether the row goes out exactly as it is stored, so that a token count stored beside it holds."""
-    return not row.interrupted and row.text == sendable(row.text) and not is_blank(row.text)
+    return {"role": row.role, "content": f"{text}\n{labels.interrupted}" if row.interrupted else text}
 
 
 def _defuse(line: str) -> str:

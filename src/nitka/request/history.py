@@ -6,7 +6,8 @@ Rules:
 * What does not stay word for word is compacted, never just removed: keeping the newest k exchanges costs their
   tokens, and, unless k is all of them, the turn summary's label and a share for its lines.
 * Rows are counted from the newest, each once, and only until the sum is beyond any possible use: the cost of an open
-  request does not grow with the megabytes that cannot be in it."""
+  request does not grow with the megabytes that cannot be in it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nitka.request.blocks import SEPARATOR, is_plain, row_message
+from nitka.request.blocks import SEPARATOR, row_message
 from nitka.request.labels import Labels
 from nitka.request.parts import Sizes, bounded
 from nitka.tokens import MESSAGE_TOKENS, Counter
@@ -37,7 +38,8 @@ class History:
     """`sums[k]` tokens are taken by the newest `k` exchanges, which are the rows from `starts[k]` on.
 
     `weighed` holds the counted rows, newest first. `whole` says that the longest choice is all there is; `total` are
-    all tokens counted, at least as many as matter."""
+    all tokens counted, at least as many as matter.
+    """
 
     rows: tuple[Message, ...] = ()
     weighed: Sequence[Weighed] = ()
@@ -103,8 +105,9 @@ def weigh(rows: tuple[Message, ...], room: int, *, labels: Labels, counter: Coun
     for at in range(len(rows) - 1, -1, -1):
         row = rows[at]
         chat = row_message(row, labels)
-        known = sizes.get(row.seq) if sizes and is_plain(row) else None
-        tokens = MESSAGE_TOKENS + (count(chat["content"]) if known is None else known)
+        content = chat["content"]
+        known = sizes.get(row.seq) if sizes and content is row.text else None  # a mark or a repair is not in the size
+        tokens = MESSAGE_TOKENS + (count(content) if known is None else known)
         total += tokens
         weighed.append(Weighed(row, chat, tokens))
         if row.role == "user":

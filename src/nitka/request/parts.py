@@ -42,7 +42,8 @@ class Parts:
     `history` are the rows of `[cursor, head)` that still live, oldest first; `summary` covers `[0, cursor)`. Facts,
     recalled passages and knowledge come best first. `traffic` is this turn's own, after the question. `language`
     ("en", "ru") chooses the labels; when it is empty, the script of the question does. `notes` go into the receipt as
-    they are and must not quote a user."""
+    they are and must not quote a user.
+    """
 
     question: str
     system: str = ""

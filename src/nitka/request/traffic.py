@@ -11,7 +11,8 @@ Rules:
 * Mending twice changes nothing more.
 
 Messages are in the form of OpenAI's chat API ("Chat Completions", `tool_calls` and role `tool`); its older
-`function_call` is refused."""
+`function_call` is refused.
+"""
 
 from __future__ import annotations
 
