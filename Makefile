@@ -31,10 +31,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench-turn: $(READY)
-	$(BIN)/python benchmarks/turn.py --floor $(SHARED)/bench/floor.py
+	$(BIN)/python -m benchmarks.turn --floor $(SHARED)/bench/floor.py
 
 bench-summary: $(READY)
-	$(BIN)/python benchmarks/summary.py $(SHARED)/data/summary_dev.jsonl --scorer $(SHARED)/bench/score_summary.py
+	$(BIN)/python -m benchmarks.summary $(SHARED)/data/summary_dev.jsonl --scorer $(SHARED)/bench/score_summary.py
 
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml

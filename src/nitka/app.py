@@ -24,7 +24,7 @@ from nitka.models.extract import OfflineSummariser, compact, condense
 from nitka.models.offline import OfflineChat
 from nitka.models.ports import ChatModel, Summariser
 from nitka.models.summariser import ModelSummariser
-from nitka.request import Means
+from nitka.request.parts import Means
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
 from nitka.tokens import Counter, default_counter

@@ -241,28 +241,36 @@ def _append_step(
         written[:] = _pair(vault, draft, tag, locked)
         rows = tuple(codec.seal_message(thread.owner, thread.incarnation, item) for item in written)
         head = locked.head + len(rows)
-        forget = locked.rows
-        summary = read_summary(thread, locked.folds.get(SUMMARY))
-        after = summaries.forget(summary, forget[0].seq, FAR, count=vault.count) if forget else summary
+        forgotten = locked.rows
+        row = locked.folds.get(SUMMARY)
+        folds, due = _without(vault, thread, row, forgotten[0].seq) if forgotten else ((), ())
+        if head - (row.cursor if row else 0) > lag:
+            due = (SUMMARY, *due)
         assert locked.session is not None
         info = codec.open_session(thread.owner, locked.session)
-        living = info.messages - sum(row.body is not None for row in forget) + len(rows)
+        living = info.messages - sum(item.body is not None for item in forgotten) + len(rows)
         info = replace(info, messages=living, last=draft.answered)
         return Change(
             append=rows,
             session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),
             turn_key=tag,
-            forget=(forget[0].seq, locked.head) if forget else None,
-            folds=(seal_summary(thread, after),) if after != summary else (),
-            due=_due(after, head, lag, mend=after.gaps != summary.gaps),
+            forget=(forgotten[0].seq, locked.head) if forgotten else None,
+            folds=folds,
+            due=due,
         )
 
     return step
 
 
-def _due(summary: Summary, head: int, lag: int, *, mend: bool) -> tuple[str, ...]:
-    due = (SUMMARY,) if head - summary.cursor > lag else ()
-    return (*due, MEND) if mend and summary.gaps else due
+def _without(
+    vault: Vault, thread: Thread, row: FoldRow | None, first: int, last: int = FAR
+) -> tuple[tuple[FoldRow, ...], tuple[str, ...]]:
+    """The summary without what rests on the rows `first..last`, if that changes it, and the work that leaves."""
+    before = read_summary(thread, row)
+    after = summaries.forget(before, first, last, count=vault.count)
+    if (after.lines, after.gaps) == (before.lines, before.gaps):
+        return (), ()
+    return (seal_summary(thread, after),), (MEND,) if after.gaps else ()
 
 
 def _pair(vault: Vault, draft: Draft, tag: Tag, locked: Locked) -> list[Stored]:

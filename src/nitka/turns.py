@@ -12,7 +12,8 @@ from nitka.conversation import Draft, Opened, Vault
 from nitka.door import as_moment, as_user, as_zone, clean_text
 from nitka.errors import BadInput, StoreError
 from nitka.folds import Folder
-from nitka.request import Means, Parts, pack, refit
+from nitka.request.assemble import pack, refit
+from nitka.request.parts import Means, Parts
 from nitka.turn import Turn
 from nitka.types import Budget, ChatMessage, Limits, Passage, Request, SessionInfo, User
 from nitka.vault.codec import Stored

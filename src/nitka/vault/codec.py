@@ -130,7 +130,7 @@ def _pack(content: Mapping[str, Any]) -> bytes:
 
 def _unpack(content: bytes, place: Place) -> dict[str, Any]:
     try:
-        data = json.loads(content)
+        data = json.loads(content.decode("utf-8"))
     except ValueError as error:
         raise Damaged(f"({place})") from error
     if not isinstance(data, dict):

@@ -15,8 +15,8 @@ import hashlib
 import hmac
 import os
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -44,8 +44,7 @@ class Kind(IntEnum):
     SUMMARY = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a sealed value belongs: it opens nowhere else.
 
     `number` and `second` are the clear numbers of its row: seq and n of a message, head of a session, cursor and
@@ -62,7 +61,7 @@ class Place:
         return f"{self.kind.name.lower()} {self.number}"
 
     def packed(self) -> bytes:
-        return _PLACE.pack(self.kind, self.owner_incarnation, self.session_incarnation, self.number, self.second)
+        return _PLACE.pack(*self)
 
 
 class SealKey:

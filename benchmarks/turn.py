@@ -1,0 +1,104 @@
+"""What one turn costs beside the physical floor, and whether it stays the same as the conversation grows.
+
+    python benchmarks/turn.py --floor PATH [--turns N] [--sizes 100,1000,...]
+
+One turn = open (read, unseal, pack the request), and commit (two sealed rows, durable). The model answers at once and costs nothing. The
+conversation is laid out beforehand at the given length, folded up to the window. `fsync` counts the calls of the whole process while the
+turns run, by a preloaded shim where a C compiler is at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.lay import lay
+from benchmarks.syncs import Syncs
+from nitka import Limits, Nitka
+from nitka.testing import memory_ring
+
+ROUND = 4  # turns of each session between two looks at the clock
+TEXT = ("What did we decide about the cake, and who brings the candles on Saturday? " * 4)[:300]
+
+
+async def turns(nitka: Nitka, session: str, count: int) -> list[float]:
+    """Wall time of each turn, in milliseconds."""
+    wall = []
+    for _ in range(count):
+        start = time.perf_counter()
+        async with nitka.turn("anna", session, text=TEXT) as turn:
+            turn.answer(TEXT)
+        wall.append((time.perf_counter() - start) * 1e3)
+    return wall
+
+
+async def measure(folder: str, *, messages: int, sessions: int, count: int, folds: bool) -> dict[str, float]:
+    """Runs `count` turns in rounds; between rounds, off the clock, the window is folded back to twelve unless `folds`."""
+    path = Path(folder) / f"turn-{messages}-{sessions}-{folds}.db"
+    limits = Limits() if folds else Limits(slack=1_000_000, backlog=2_000_000)  # a slack that no run uses up
+    names = [f"s{at}" for at in range(sessions)]
+    wall: list[float] = []
+    elapsed = cpu = syncs = 0.0
+    async with Nitka.open(f"sqlite:///{path}", keys=memory_ring(), limits=limits) as nitka:
+        for name in names:
+            await lay(nitka, "anna", name, messages)
+        for number in range(count // (sessions * ROUND)):
+            if not folds:
+                await asyncio.gather(*(lay(nitka, "anna", name, 0) for name in names))
+            before = Syncs.count(), time.process_time(), time.perf_counter()
+            rounds = await asyncio.gather(*(turns(nitka, name, ROUND) for name in names))
+            if number:  # the first warms up
+                elapsed += time.perf_counter() - before[2]
+                cpu += time.process_time() - before[1]
+                syncs += Syncs.count() - before[0]
+                wall += sum(rounds, [])
+    wall.sort()
+    done = len(wall)
+    return {
+        "median": wall[done // 2],
+        "p95": wall[int(done * 0.95)],
+        "cpu": cpu / done * 1e3,
+        "rate": done / elapsed,
+        "fsync": syncs / done,
+    }
+
+
+def floor(path: str, count: int) -> str:
+    """What the bare floor says of itself in the same minutes."""
+    run = subprocess.run([sys.executable, path, str(count)], capture_output=True, text=True, check=True)
+    return next(line for line in run.stdout.splitlines() if "synchronous=full" in line)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--floor", required=True, help="the floor script")
+    options.add_argument("--turns", type=int, default=2_000)
+    options.add_argument("--sizes", default="100,1000,10000,100000")
+    chosen = options.parse_args()
+    Syncs.preload()
+    table = Table("messages", "sessions", "median ms", "p95 ms", "CPU ms/turn", "turns/s", "fsync/turn", "rate x CPU")
+    with tempfile.TemporaryDirectory(dir=os.environ.get("FLOOR_DIR")) as folder:
+        print("floor:", floor(chosen.floor, chosen.turns))
+        rows = [(int(size), sessions, False) for size in chosen.sizes.split(",") for sessions in (1, 16)]
+        for messages, sessions, folds in [*rows, (1_000, 1, True), (1_000, 16, True)]:
+            run = measure(folder, messages=messages, sessions=sessions, count=chosen.turns, folds=folds)
+            got = asyncio.run(run)
+            share = got["rate"] * got["cpu"] / 1e3
+            label = f"{messages:,}" + (" with offline folds" if folds else "")
+            cells = [f"{got[name]:.3f}" for name in ("median", "p95", "cpu")]
+            table.add_row(label, str(sessions), *cells, f"{got['rate']:,.0f}", f"{got['fsync']:.2f}", f"{share:.2f}")
+        print("floor:", floor(chosen.floor, chosen.turns))
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
