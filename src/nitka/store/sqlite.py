@@ -24,7 +24,7 @@ from nitka.store.port import (
     Went,
     refuse_unsound,
 )
-from nitka.store.sql import queries
+from nitka.store.sql import migrations, queries
 from nitka.store.sqlite_file import SqliteFile
 from nitka.store.sqlite_keys import SqliteKeys
 from nitka.types import Tag
@@ -39,7 +39,7 @@ class SqliteStore:
     """A store in the file `path`; the wrapped keys lie in `keys_path`, by default `path` with ".keys" after it."""
 
     def __init__(self, path: str, *, keys_path: str | None = None, wait: float = 10.0) -> None:
-        self._file = SqliteFile(path, "data", wait=wait)
+        self._file = SqliteFile(path, migrations("sqlite", "data"), wait=wait)
         self.keys = SqliteKeys(keys_path or path + ".keys", wait=wait)
 
     @property

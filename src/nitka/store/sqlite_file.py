@@ -16,12 +16,13 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+from collections.abc import Sequence
 from typing import cast
 
 from nitka.errors import StoreBusy, StoreError
 from nitka.store.batches import BatchThread, Claims, Job, T, Work
 from nitka.store.file_lock import FileLock
-from nitka.store.sql import migrations
+from nitka.store.sql import Migration
 
 PRAGMAS = (
     "journal_mode=wal",
@@ -65,7 +66,7 @@ def refuse_network_file_system(path: str, mounts: str = "/proc/self/mounts") -> 
     """
     try:
         with open(mounts, encoding="utf-8", errors="replace") as file:
-            points = [line.split()[1:3] for line in file]
+            points = [fields[1:3] for line in file if len(fields := line.split()) > 2]
     except OSError:
         return
     folder = os.path.dirname(os.path.realpath(path)) + "/"
@@ -86,11 +87,11 @@ def _plain(point: str) -> str:
 
 
 class SqliteFile:
-    """A database file with its schema. `wait` is in seconds and holds for one write's time in the queue."""
+    """A database file with its migrations. `wait` is in seconds and holds for one write's time in the queue."""
 
-    def __init__(self, path: str, schema: str, *, wait: float) -> None:
+    def __init__(self, path: str, migrations: Sequence[Migration], *, wait: float) -> None:
         self.path = os.path.realpath(path)  # whatever it is called, its locks lie beside it
-        self._schema = schema
+        self._migrations = migrations
         self._wait = wait
         self._claims = Claims(wait)
         self._lock = FileLock(self.path)
@@ -184,7 +185,7 @@ class SqliteFile:
             return
         if "migrations" not in tables:
             raise StoreError("The file is another program's database.")
-        known = {number: name for number, name, _ in migrations("sqlite", self._schema)}
+        known = {number: name for number, name, _ in self._migrations}
         for number, name in db.execute("select number, name from migrations order by number"):
             if number in known and known[number] != name:
                 raise StoreError("The file holds something else; were the files of data and keys mixed up?")
@@ -195,7 +196,7 @@ class SqliteFile:
         """Applies what is missing, each migration with its record in one transaction."""
         db.execute("create table if not exists migrations (number integer primary key, name text not null)")
         applied = {number for (number,) in db.execute("select number from migrations")}
-        for number, name, statements in migrations("sqlite", self._schema):
+        for number, name, statements in self._migrations:
             if number not in applied:
                 db.execute("begin immediate")
                 for statement in statements:

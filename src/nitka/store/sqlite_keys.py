@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from nitka.store.port import KeyRow, RootRow
-from nitka.store.sql import queries
+from nitka.store.sql import migrations, queries
 from nitka.store.sqlite_file import SqliteFile
 from nitka.types import Tag
 
@@ -19,7 +19,7 @@ class SqliteKeys:
 
     def __init__(self, path: str, *, wait: float) -> None:
         self.path = path
-        self._file = SqliteFile(path, "keys", wait=wait)
+        self._file = SqliteFile(path, migrations("sqlite", "keys"), wait=wait)
 
     def open(self) -> None:
         self._file.open()

@@ -15,6 +15,9 @@ from typing import LiteralString, cast
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _MIGRATION = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 
+Migration = tuple[int, str, list[str]]
+"""Number, file name, statements."""
+
 
 def queries(*path: str) -> dict[str, LiteralString]:
     """The named queries of one file of this package."""
@@ -24,8 +27,8 @@ def queries(*path: str) -> dict[str, LiteralString]:
     return {name: cast(LiteralString, sql.strip()) for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def migrations(*path: str) -> list[tuple[int, str, list[str]]]:
-    """The migrations of one folder of this package, in order: number, file name, statements."""
+def migrations(*path: str) -> list[Migration]:
+    """The migrations of one folder of this package, in order."""
     found = []
     for entry in files(__package__).joinpath(*path).iterdir():
         match = _MIGRATION.match(entry.name)
