@@ -174,7 +174,7 @@ class Receipt:
     """The account of a request. `used` is the sum of its entries' tokens, exactly, and never above `room`."""
 
     budget: int
-    room: int  # the budget less the answer's room and the counter's margin
+    room: int  # the budget less the answer's room, the counter's margin, and the marks around the list
     counter: str
     entries: tuple[Entry, ...]
     head: int = 0  # of the session when the turn was opened

@@ -44,7 +44,7 @@ BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 def ours(labels: Labels) -> set[str]:
     """Every line of our own that may stand in a message of data."""
     fixed = {labels.data, labels.data_end, labels.facts, labels.recall, labels.knowledge}
-    return fixed | {f"[{rank}]" for rank in range(1, 20)}
+    return fixed | {"--"} | {f"[{rank}]" for rank in range(1, 20)}
 
 
 @pytest.mark.parametrize("labels", [ENGLISH, RUSSIAN], ids=["en", "ru"])
@@ -118,7 +118,7 @@ def test_every_line_of_a_quote_says_that_it_is_one(text: str) -> None:
 )
 def test_ordinary_lines_of_a_passage_are_kept_word_for_word(lines: list[str]) -> None:
     """Unquoting gives back the passage, its line breaks and indentation included."""
-    quoted = passage_text(3, Passage("\n".join(lines)))
+    quoted = passage_text("[3]", Passage("\n".join(lines)))
 
     assert quoted.split("\n")[0] == "[3]"
     assert [line.removeprefix("| ") for line in quoted.split("\n")[1:]] == lines
@@ -151,6 +151,12 @@ def test_what_is_sent_is_valid_unicode_without_nul_and_otherwise_the_same(text: 
 @given(texts)
 def test_sending_twice_is_sending_once(text: str) -> None:
     assert sendable(sendable(text)) == sendable(text)
+
+
+def test_a_word_or_two_is_judged_with_the_rows_before_it() -> None:
+    assert labels_for("", "ok?", "Да, так и решили, спасибо большое") is RUSSIAN
+    assert labels_for("", "ok?", "That is settled then") is ENGLISH
+    assert labels_for("", "What did they mean?", "Да, так и решили, спасибо большое") is ENGLISH
 
 
 @pytest.mark.parametrize(

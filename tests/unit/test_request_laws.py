@@ -18,7 +18,7 @@ from nitka.errors import OverBudget
 from nitka.request.assemble import pack, room_of
 from nitka.request.blocks import is_blank, one_line, quote, row_message
 from nitka.request.draft import QUESTION_LEAST
-from nitka.request.labels import labels_for
+from nitka.request.labels import Labels, labels_for
 from nitka.request.parts import Count, Means, Parts
 from nitka.request.traffic import mend
 from nitka.tokens import REQUEST_TOKENS, Counter, count_message, count_tools, default_counter
@@ -186,7 +186,7 @@ def assert_accounted(request: Request, parts: Parts) -> None:
     for entry in request.receipt.entries:
         tally[entry.layer] += entry.count
         assert (entry.tokens == 0) == (entry.outcome in ("left_out", "compacted")) or entry.layer != "history"
-    labels = labels_for(parts.language, parts.question)
+    labels = labels_of(parts)
     mended = mend(parts.traffic, labels)
     lines = parts.summary.lines if parts.summary else ()
     wanted = {
@@ -247,9 +247,13 @@ def assert_laws(request: Request, parts: Parts, budget: Budget, counter: Counter
     assert_strict(request)
 
 
+def labels_of(parts: Parts) -> Labels:
+    return labels_for(parts.language, parts.question, *(row.text for row in parts.history[:-3:-1]))
+
+
 def smallest(parts: Parts, counter: Counter, budget: Budget) -> int:
     """What the fixed parts and the smallest forms take, put together here by hand."""
-    labels = labels_for(parts.language, parts.question)
+    labels = labels_of(parts)
     question = row_message(Message(seq=0, n=0, role="user", text=parts.question, at=NOW), labels)
     size = count_message(counter, question)
     if budget.condense_question and size > QUESTION_LEAST:

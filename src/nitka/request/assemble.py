@@ -93,10 +93,11 @@ def _fit(made: Draft, prices: Prices, room: int, means: Means) -> Sheet:
 
 
 def _sizes(made: Draft, prices: Prices, used: int, room: int) -> str:
-    system = prices.fixed - made.tool_tokens - made.traffic_tokens
+    traffic = sum(made.traffic_sizes)
+    system = prices.fixed - made.tool_tokens - traffic
     return (
         f"At least {used} tokens are needed, there is room for {room}: system prompt {system}, "
-        f"tool definitions {made.tool_tokens}, tool traffic of this turn {made.traffic_tokens}, "
+        f"tool definitions {made.tool_tokens}, tool traffic of this turn {traffic}, "
         f"question {prices.question_least}. "
         "Raise the budget, keep less room for the answer, shorten the system prompt, or offer fewer tools."
     )

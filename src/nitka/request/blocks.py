@@ -21,6 +21,7 @@ from nitka.request.labels import Labels
 from nitka.types import ChatMessage, Message, Passage
 
 QUOTE = "| "
+PASSAGE = "--"
 BLANK_LINES = 2  # kept between two lines of a passage
 SEPARATOR = "\n\n"  # between the layers that share the leading message
 
@@ -79,12 +80,15 @@ def fact_text(fact: Passage) -> str:
     return f"{QUOTE}[{label}] {text}" if label else QUOTE + text
 
 
-def passage_text(rank: int, passage: Passage) -> str:
-    """A passage under its rank in the caller's list (from 1), so that an answer can name it; empty if it is blank."""
+def passage_text(head: str, passage: Passage) -> str:
+    """A passage under a line that sets it apart from the one before; empty if it is blank.
+
+    `head` is `PASSAGE`, or the rank in the caller's list (`[1]`), so that an answer can name the passage.
+    """
     text, label = quote(passage.text), one_line(passage.label)
     if not text:
         return ""
-    return f"[{rank}]\n{QUOTE}({label})\n{text}" if label else f"[{rank}]\n{text}"
+    return f"{head}\n{QUOTE}({label})\n{text}" if label else f"{head}\n{text}"
 
 
 def section(label: str, items: Sequence[str], tail: str = "") -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nitka.errors import BadInput, BadText
-from nitka.request.blocks import SEPARATOR, fact_text, is_blank, passage_text, quote, quote_lines, sendable
+from nitka.request.blocks import PASSAGE, SEPARATOR, fact_text, is_blank, passage_text, quote, quote_lines, sendable
 from nitka.request.budget import Prices, Shelf
 from nitka.request.history import History, weigh
 from nitka.request.labels import Labels, labels_for
@@ -49,7 +49,7 @@ class Draft:
     cursor: int
     question: str
     traffic: Traffic
-    traffic_tokens: int
+    traffic_sizes: Sequence[int]
     history: History
     facts: Row
     recall: Row
@@ -60,7 +60,7 @@ def draft(parts: Parts, room: int, *, means: Means, sizes: Sizes | None) -> Draf
     """Write out and count everything. Raises `BadText` for a blank question, `BadInput` for parts that disagree."""
     check(parts)
     count = bounded(means.counter.count, room)
-    labels = labels_for(parts.language, parts.question)
+    labels = labels_for(parts.language, parts.question, *(row.text for row in parts.history[:-3:-1]))
     system = "" if is_blank(parts.system) else sendable(parts.system)
     lines = parts.summary.lines if parts.summary else ()
     summary = summary_text(lines, labels)
@@ -77,10 +77,10 @@ def draft(parts: Parts, room: int, *, means: Means, sizes: Sizes | None) -> Draf
         cursor=parts.cursor,
         question=sendable(parts.question),
         traffic=traffic,
-        traffic_tokens=sum(count_message(means.counter, message) for message in traffic.messages),
+        traffic_sizes=[count_message(means.counter, message) for message in traffic.messages],
         history=weigh(parts.history, room, labels=labels, counter=means.counter, sizes=sizes),
         facts=_row(labels.facts, parts.facts, _facts(parts.facts), count=count),
-        recall=_row(labels.recall, parts.recalled, _numbered(parts.recalled), count=count),
+        recall=_row(labels.recall, parts.recalled, _listed(parts.recalled), count=count),
         knowledge=_row(
             labels.knowledge, parts.knowledge, _numbered(parts.knowledge), count=count, left_out=labels.left_out
         ),
@@ -95,7 +95,7 @@ def price(draft: Draft, count: Count, *, condense: bool) -> Prices:
     question = MESSAGE_TOKENS + count(draft.question)
     data = draft.facts.texts or draft.recall.texts or draft.knowledge.texts
     return Prices(
-        fixed=lead + system + draft.tool_tokens + draft.traffic_tokens,
+        fixed=lead + system + draft.tool_tokens + sum(draft.traffic_sizes),
         question=question,
         question_least=min(question, QUESTION_LEAST) if condense else question,
         profile=count(SEPARATOR + draft.profile) if draft.profile else 0,
@@ -134,8 +134,12 @@ def _facts(facts: Sequence[Passage]) -> list[str]:
     return [fact_text(fact) for fact in facts]
 
 
+def _listed(passages: Sequence[Passage]) -> list[str]:
+    return [passage_text(PASSAGE, passage) for passage in passages]
+
+
 def _numbered(passages: Sequence[Passage]) -> list[str]:
-    return [passage_text(at, passage) for at, passage in enumerate(passages, start=1)]
+    return [passage_text(f"[{at}]", passage) for at, passage in enumerate(passages, start=1)]
 
 
 def _row(label: str, passages: Sequence[Passage], texts: Sequence[str], *, count: Count, left_out: str = "") -> Row:

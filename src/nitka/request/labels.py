@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-SAMPLE = 2_000  # characters looked at to tell the script of a text
+SAMPLE = 1_000  # characters of the question looked at to tell its script
+GLANCE = 100  # and of each row before it
+FEW_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +73,26 @@ RUSSIAN = Labels(
 )
 
 _WORD = re.compile(r"[^\W\d_]+")
+_CYRILLIC = re.compile("[\u0400-\u052f]+")
 _BY_LANGUAGE = {"en": ENGLISH, "ru": RUSSIAN}
 
 
-def labels_for(language: str, text: str) -> Labels:
-    """The labels of a language code ("ru", "ru-RU"); without one, of the script of most words of `text`."""
+def labels_for(language: str, question: str, *before: str) -> Labels:
+    """The labels of a language code ("ru", "ru-RU"); without one, of the script of most words of the question.
+
+    A question of a word or two ("ok?") says little: then `before`, the newest rows, are looked at too.
+    """
     if language:
         return _BY_LANGUAGE.get(language.lower().replace("_", "-").split("-")[0], ENGLISH)
-    if text.isascii():
+    sample = " ".join([question[:SAMPLE], *(text[:GLANCE] for text in before)])
+    if sample.isascii():
         return ENGLISH
-    words = _WORD.findall(text[:SAMPLE])
-    return RUSSIAN if 2 * sum("\u0400" <= word[0] <= "\u052f" for word in words) >= max(1, len(words)) else ENGLISH
+    words, cyrillic = _words(question[:SAMPLE])
+    if words < FEW_WORDS:
+        words, cyrillic = _words(sample)
+    return RUSSIAN if cyrillic and 2 * cyrillic >= words else ENGLISH
+
+
+def _words(text: str) -> tuple[int, int]:
+    """How many words there are, and how many of them are in Cyrillic letters."""
+    return len(_WORD.findall(text)), len(_CYRILLIC.findall(text))

@@ -14,7 +14,7 @@ from nitka.request.history import History
 from nitka.request.labels import Labels
 from nitka.request.parts import Count, Means
 from nitka.request.sheet import NO_ROWS, Piece, Share, Sheet
-from nitka.tokens import MESSAGE_TOKENS, count_message
+from nitka.tokens import MESSAGE_TOKENS
 from nitka.types import Layer, Line, Outcome, Summary
 
 NO_ROOM = "no room"
@@ -179,13 +179,13 @@ def _write_question(sheet: Sheet, draft: Draft, prices: Prices, choice: Choice, 
 
 def _write_traffic(sheet: Sheet, draft: Draft) -> None:
     traffic = draft.traffic
-    for message in traffic.messages:
+    for message, tokens in zip(traffic.messages, draft.traffic_sizes, strict=True):
         sheet.messages.append(message)
         text = json.dumps(dict(message), ensure_ascii=False, default=str)
-        sheet.block("traffic", text, count_message(sheet.counter, message))
+        sheet.block("traffic", text, tokens)
     if traffic.messages:
         done = [f"{traffic.closed} interrupted calls closed"] if traffic.closed else []
         done += [f"{traffic.waiting} calls waiting for a result"] if traffic.waiting else []
-        sheet.enter("traffic", Share(draft.traffic_tokens, len(traffic.messages), why="; ".join(done)))
+        sheet.enter("traffic", Share(sum(draft.traffic_sizes), len(traffic.messages), why="; ".join(done)))
     for why, count in sorted(traffic.left_out.items()):
         sheet.leave_out("traffic", count, why)
