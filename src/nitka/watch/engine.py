@@ -54,7 +54,7 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
     for rule in rules:
         for flag in rule.flags:
             by_flag.setdefault(flag, []).append(rule)
-    patterns = observe.index((s.pattern for s in book.sources), book.parents)
+    patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents)
     version = book.version + "".join(f"-{name}" for name in sorted(without))
     return Watch(
         book.kinds, rules, {f: tuple(r) for f, r in by_flag.items()}, patterns, book.parents, languages, version

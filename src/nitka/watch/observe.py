@@ -28,11 +28,14 @@ class Index:
 
     by_key: Mapping[str, tuple[Pattern, ...]]
     wide: Mapping[str, tuple[Pattern, ...]]
+    vetoes: Mapping[str, frozenset[str]]
     persons: frozenset[str]
     things: frozenset[str]
 
 
-def index(patterns: Iterable[Pattern], parents: Mapping[str, Sequence[str]]) -> Index:
+def index(
+    patterns: Iterable[Pattern], vetoes: Mapping[str, Iterable[str]], parents: Mapping[str, Sequence[str]]
+) -> Index:
     """Index the patterns. Persons and things are the concepts under `person` and `topic`."""
     clause: dict[str, list[Pattern]] = {}
     wide: dict[str, list[Pattern]] = {}
@@ -42,6 +45,7 @@ def index(patterns: Iterable[Pattern], parents: Mapping[str, Sequence[str]]) -> 
     return Index(
         {k: tuple(v) for k, v in clause.items()},
         {k: tuple(v) for k, v in wide.items()},
+        {flag: frozenset(keys) for flag, keys in vetoes.items()},
         frozenset(c for c, above in parents.items() if "person" in above),
         frozenset(c for c, above in parents.items() if "topic" in above),
     )
@@ -69,6 +73,7 @@ def observe(
 ) -> tuple[list[Sighting], tuple[Antecedent, ...]]:
     """The sightings of a message in order, and the antecedents after it."""
     found: list[Sighting] = []
+    everything: set[str] = set()
     for number, sentence in enumerate(whole):
         wide: Keys = {}
         before = ""
@@ -85,6 +90,9 @@ def observe(
         if patterns.wide and len(sentence.clauses) > 0:
             found.extend(_matches(wide, patterns.wide, reading, number))
         found.extend(_idioms(reading, sentence, number))
+        everything.update(wide)
+    vetoes = patterns.vetoes
+    found = [s for s in found if s.flag not in vetoes or vetoes[s.flag].isdisjoint(everything)]
     found.sort(key=lambda s: (s.order, s.flag))
     return found, mentions.last()
 
@@ -199,12 +207,12 @@ def _matches(
 ) -> Iterator[Sighting]:
     for key in keys:
         for pattern in patterns.get(key, ()):
-            place = _met(pattern, keys)
+            place = met(pattern, keys)
             if place:
                 yield _sighting(pattern.flag, place, reading, sentence)
 
 
-def _met(pattern: Pattern, keys: Keys) -> tuple[int, int] | None:
+def met(pattern: Pattern, keys: Keys) -> tuple[int, int] | None:
     start, end = 1 << 30, 0
     for group in pattern.groups:
         for key in group:
@@ -234,9 +242,9 @@ def _idioms(reading: Reading, sentence: Sentence, number: int) -> Iterator[Sight
 
 
 def _denied(reading: Reading, first: int, place: int) -> bool:
-    for i in range(max(first, place - 3), place):
+    for i in range(place - 1, max(first, place - 3) - 1, -1):
         if reading.tokens[i].kind == MARK:
-            continue
+            return False
         if "NOT" in reading.grammar[i] or "NONEED" in reading.grammar[i]:
             return True
     return False

@@ -53,6 +53,7 @@ class RuleBook:
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     kinds: dict[str, FlagKind] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
+    vetoes: dict[str, set[str]] = field(default_factory=dict)  # flag -> keys whose presence in a message takes it back
     examples: list[Example] = field(default_factory=list)
     rules: dict[str, Rule] = field(default_factory=dict)
     raw: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # rule id -> its table, for lint and documents
@@ -133,6 +134,8 @@ def _observations(book: RuleBook, text: str) -> None:
             flag = line.strip("[]")
             if flag not in book.kinds:
                 raise RuleError(where, "an unknown flag", "a flag of flags.toml")
+        elif line[0] == "-":
+            book.vetoes.setdefault(flag, set()).update(k for t in line[1:].split() for k in _keys(t, where))
         elif line[0] in "+~":
             book.sources.append(Source(pattern(flag, line, where), where))
         else:

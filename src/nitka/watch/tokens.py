@@ -72,6 +72,8 @@ def repairs(word: str) -> Iterator[str]:
     """Plainer spellings of a word no lexicon knows, likeliest first: letters for digits, stretched letters shortened."""
     if len(word) > 40:
         return
+    if word.endswith("'s"):
+        yield word[:-2]
     plain = word
     if not word.isalpha() and any(c.isalpha() for c in word):
         table = _LETTERS_CYRILLIC if _CYRILLIC.search(word) else _LETTERS_LATIN
