@@ -47,15 +47,17 @@ def _unlike(groups: str, letters: str) -> frozenset[str]:
 
 
 _WORDS = re.compile(r"[A-Za-z]+")
-_HUMPS = re.compile(r"[a-z](?=[A-Z])")
+_HUMPS = re.compile(r"[a-z](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 _RARE = _unlike(LATIN, "abcdefghijklmnopqrstuvwxyz")
 _RUSSIAN = re.compile(r"[А-Яа-яЁё]+")
 _CAPITALS = re.compile(r"[А-ЯЁ]")
+_DOUBLE = re.compile(r"[ЁХШЩЪЫЬЮ]")  # capitals that take two tokens
 _RARE_RUSSIAN = _unlike(CYRILLIC, "абвгдежзийклмнопрстуфхцчшщъыьэюяё")
 _PLAIN = re.compile(r"[\x00-\x7fА-Яа-яЁё]+")
 _DIGITS = re.compile(r"[0-9]+")
 _SINGLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MARKS = re.compile(r"([!-/:-@\[-`{-~])(?:\1)*")
+_ALONE = re.compile(r"(?<=[!-&(-/:-@\[-`{-~0-9])[A-Za-z](?![A-Za-z '])")  # a letter that melts into nothing
 _DRAWN = frozenset("-=.*_#")  # lines are drawn with these, and the vocabularies hold long runs of them
 _BLANKS = re.compile(r" {2,}|\t+|\n+")
 _LONE = re.compile(r"\s(?=[^\x00-\x7fА-Яа-яЁё])|(?<! ) (?=[0-9])|(?<! ) (?=\s|\Z)")
@@ -66,10 +68,15 @@ def _rare(text: str, pairs: frozenset[str]) -> int:
     return sum(map(pairs.__contains__, map(add, small, small[1:])))
 
 
+def _over(words: list[str], length: int) -> int:
+    """Letters beyond a length: of long words, and of what is no word."""
+    return sum(len(word) - length for word in words if len(word) > length)
+
+
 def _latin(text: str) -> float:
     words = _WORDS.findall(text)
-    long = sum(len(word) - 6 for word in words if len(word) > 6)
-    return 0.91 * len(words) + 0.33 * long + 0.82 * len(_HUMPS.findall(text)) + 0.63 * _rare(text, _RARE)
+    long = 0.33 * _over(words, 6) + 0.4 * _over(words, 20)
+    return 0.91 * len(words) + long + 0.82 * len(_HUMPS.findall(text)) + 0.63 * _rare(text, _RARE)
 
 
 def _russian(text: str) -> float:
@@ -77,8 +84,15 @@ def _russian(text: str) -> float:
     if not words:
         return 0.0
     letters, capitals = sum(map(len, words)), len(_CAPITALS.findall(text))
-    rare = _rare(text, _RARE_RUSSIAN)
-    return 0.83 * len(words) + 0.25 * (letters - capitals) + 0.73 * capitals + 0.84 * rare
+    rare, double = _rare(text, _RARE_RUSSIAN), len(_DOUBLE.findall(text))
+    return (
+        0.83 * len(words)
+        + 0.25 * (letters - capitals)
+        + 0.73 * capitals
+        + double
+        + 0.84 * rare
+        + 0.5 * _over(words, 12)
+    )
 
 
 def _others(text: str) -> float:
@@ -89,6 +103,7 @@ def _others(text: str) -> float:
 
 def _marks(text: str) -> float:
     total = 1.13 * sum(-(-len(run) // 3) for run in _DIGITS.findall(text)) + 1.15 * len(_SINGLE.findall(text))
+    total += 0.3 * len(_ALONE.findall(text))
     for run in _MARKS.finditer(text):
         more = run.end() - run.start() - 1
         total += 0.81 + more * (0.2 if run[1] in _DRAWN else 0.5)
@@ -97,7 +112,7 @@ def _marks(text: str) -> float:
 
 def _spaces(text: str) -> float:
     runs = sum(0.95 + (len(run) - 1) * (0.02 if run[0] == " " else 0.1) for run in _BLANKS.findall(text))
-    return runs + 0.9 * len(_LONE.findall(text))
+    return runs + len(_LONE.findall(text))
 
 
 @functools.cache
