@@ -55,6 +55,7 @@ class Sentence:
 
 
 _NONE: frozenset[str] = frozenset()
+_OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 
 
 def read(tokens: Sequence[Token], forms: Sequence[str], hits: Sequence[Hit], lexicon: Lexicon) -> Reading:
@@ -232,7 +233,7 @@ def _inverted(reading: Reading, start: int, end: int) -> bool:
             continue
         if "WH" in found and "THAT" not in found:
             return True
-        if seen == 0 and not found.isdisjoint(("BE", "DO", "HAVE", "CAN", "WILL")):
+        if seen == 0 and not found.isdisjoint(("BE", "DO", "HAVE", "CAN", "WILL")) and found.isdisjoint(_OWN_SUBJECT):
             after = reading.grammar[index + 1] if index + 1 < end else _NONE
             return not after.isdisjoint(("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY"))
         seen += 1

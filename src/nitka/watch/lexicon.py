@@ -197,8 +197,9 @@ def hits(forms: Sequence[str], lexicon: Lexicon) -> list[Hit]:
             found.append(Hit(place, place + 1, concept, grammar))
         seconds = first.get(form)
         if seconds is not None and place + 1 < count:
-            for phrase in (*seconds.get(forms[place + 1], ()), *seconds.get(GAP, ())):
-                end = _phrase_end(forms, place + 1, phrase.rest)
+            after = place + 2 if forms[place + 1] == "," and place + 2 < count else place + 1
+            for phrase in (*seconds.get(forms[after], ()), *seconds.get(GAP, ())):
+                end = _phrase_end(forms, after, phrase.rest)
                 if end:
                     found.append(Hit(place, end, phrase.concept, phrase.form))
     return found
@@ -214,8 +215,11 @@ def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[str]) -> int:
             place = next((p for p in window if forms[p] == rest[index]), -1)
             if place < 0:
                 return 0
-        elif place >= count or forms[place] != rest[index]:
-            return 0
+        else:
+            if place + 1 < count and forms[place] == ",":  # a comma inside a phrase is nobody's concern
+                place += 1
+            if place >= count or forms[place] != rest[index]:
+                return 0
         place += 1
         index += 1
     return place

@@ -19,6 +19,7 @@ from nitka.watch.types import Pattern, Sighting
 Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
+_OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
 
 
@@ -130,6 +131,10 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     for name, words in (("#me", _ME), ("#reader", _READER), ("#third", _THIRD)):
         if not words.isdisjoint(keys):
             keys[name] = next(keys[w] for w in sorted(words) if w in keys)
+    if "#reader" not in keys:
+        place = next((place for key, place in keys.items() if key.partition(":")[0] in _OF_READER), None)
+        if place:
+            keys["#reader"] = place
     _nominal(keys, reading, clause)
     _numbers(keys, reading, clause)
 
@@ -138,11 +143,11 @@ def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
     """A wish without a verb of doing: "need your code", "your code please", «с тебя фото», "code?"."""
     if "#neg" in keys or "#if" in keys:
         return
-    if ("NEED" in keys or "WANT" in keys) and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
-        keys.setdefault("#req", keys.get("NEED") or keys["WANT"])
+    if ("NEED" in keys or "WANT" in keys or "GIVEME" in keys) and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
+        keys.setdefault("#req", next(keys[k] for k in ("NEED", "WANT", "GIVEME") if k in keys))
         return
     verbal = any(reading.verb[i] for i in range(clause.start, clause.end))
-    if not verbal and ("PLEASE" in keys or clause.question or "GIVEME" in keys):
+    if not verbal and ("PLEASE" in keys or clause.question):
         keys.setdefault("#req", (clause.start, clause.start + 1))
 
 
