@@ -46,7 +46,7 @@ LONG_SENTENCES = 40
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
-ABOUT = 0.8  # of something new that the user states of a person
+ABOUT = 1.2  # of something new that the user states of a person
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
@@ -249,8 +249,3 @@ def present(texts: Sequence[str]) -> Known:
         known.learn(keys_of(known.standing[-1]))
         known.names |= {word.stem for word in one.words[1:] if word.text[0].isupper()}
     return known
-
-
-def standing_worth(claim: Claim) -> float:
-    """The worth of a line that stands in the summary, as if nothing else were known."""
-    return worth(claim, Known(), answered=False)

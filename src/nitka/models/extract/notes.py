@@ -1,25 +1,24 @@
 """What to add to a summary for a few messages, and which of its lines they replace: pure, deterministic, no model.
 
 The summary evicts by age and never rewords, so all choice lies here, at the moment of writing: a claim is written
-only when it is worth its room, and, once the summary is full, only when it is worth more than the oldest lines it
-would push out.
+only when it is worth its room, and more is asked of it as the summary fills up, because every new line then pushes out
+an old one. (Weighing a new line against those very lines was tried and kept less: a heavy line at the front shuts out
+all that comes after it.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nitka.models.extract.judge import Claim, Known, claims, keys_of, present, read_message, standing_worth
+from nitka.models.extract.judge import Claim, Known, claims, keys_of, present, read_message
 from nitka.models.extract.replace import replaced_lines
 from nitka.models.extract.writer import estimate, full_text, gist_text
 from nitka.types import Line, Message, Proposal
 
 WORTH = 1.2  # below this nothing is written
-FULLNESS = 1.0  # what is asked for on top of that when the summary is full, from ROOMY on
+FULLNESS = 0.6  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
-SHARE = 0.9  # of the worth of the lines it would push out, below which a new line is not written
-FILL = 0.98  # of the cap, since sizes are estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,7 @@ class Note:
     line: Line
     value: float
     claims: tuple[Claim, ...]
+    replaced: frozenset[int] = frozenset()  # positions of the lines it replaces
 
 
 def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> Proposal:
@@ -39,11 +39,12 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
     """
     known = present([line.text for line in lines])
     standing = tuple(known.standing)
-    notes = _take_notes(known, messages)
-    replaced = replaced_lines(standing, [note.claims for note in notes])
-    kept = [claim for at, claim in enumerate(standing) if at not in replaced]
+    notes = [replace(note, replaced=replaced_lines(standing, note.claims)) for note in _take_notes(known, messages)]
+    replaced = frozenset[int]().union(*(note.replaced for note in notes))
+    kept = [line for at, line in enumerate(lines) if at not in replaced]
     chosen = _worthwhile(notes, kept, cap)
-    return Proposal(add=tuple(note.line for note in chosen), replaced=tuple(sorted(replaced)) if chosen else ())
+    gone = frozenset[int]().union(*(note.replaced for note in chosen))
+    return Proposal(add=tuple(note.line for note in chosen), replaced=tuple(sorted(gone)))
 
 
 def take_notes(messages: Sequence[Message]) -> list[Note]:
@@ -145,23 +146,18 @@ def _note(group: Sequence[Claim]) -> Note | None:
     return Note(line, sum(claim.value for claim in group), tuple(group))
 
 
-def _worthwhile(notes: Sequence[Note], standing: Sequence[Claim], cap: int) -> list[Note]:
-    """The notes worth their room, in order: all while there is room, then those worth more than the oldest lines
-    they push out.
+def _worthwhile(notes: Sequence[Note], standing: Sequence[Line], cap: int) -> list[Note]:
+    """The notes worth their room, in order. What replaces a line always is; of the others, more is asked the fuller
+    it gets.
     """
+    used = sum(estimate(line.gist) for line in standing)
     chosen: list[Note] = []
-    sizes = [estimate(claim.read.source) for claim in standing]
-    used = sum(sizes)
-    start = 0
-    asked = WORTH + FULLNESS * min(1.0, max(0.0, used / cap - ROOMY) / (1 - ROOMY)) if cap > 0 else 0.0
-    for note in sorted(notes, key=lambda note: -note.value / estimate(note.line.gist)):
-        size = estimate(note.line.gist)
-        out, freed = start, 0.0
-        while out < len(standing) and used + size - freed > FILL * cap:
-            freed += sizes[out]
-            out += 1
-        loss = sum(standing_worth(claim) for claim in standing[start:out])
-        if used + size - freed <= FILL * cap and note.value >= max(asked, SHARE * loss):
-            used, start = used + size - freed, out
+    size = 0.0
+    for note in sorted(notes, key=lambda note: (not note.replaced, -note.value / estimate(note.line.gist))):
+        full = min(1.0, (used + size) / cap) if cap > 0 else 1.0
+        asked = WORTH + FULLNESS * max(0.0, full - ROOMY) / (1 - ROOMY)
+        price = estimate(note.line.gist)
+        if size + price <= cap and (note.replaced or note.value >= asked):
             chosen.append(note)
+            size += price
     return [note for note in notes if any(note is one for one in chosen)]

@@ -38,20 +38,15 @@ class New:
         return any(claim.read.asks for claim in self.claims)
 
 
-def replaced_lines(standing: Sequence[Claim], notes: Sequence[tuple[Claim, ...]]) -> set[int]:
-    """Positions of the standing lines whose every statement some new note replaces."""
-    replaced: set[int] = set()
-    for claims in notes:
-        new = _new(claims)
-        found = {
-            at
-            for at, line in enumerate(standing)
-            if _gives_anew(line, new) and (_named(line, new) or _revised(line, new))
-        }
-        if not found and new.acts & {"move"} and not new.asks:
-            found = _moved(standing, new)
-        replaced |= found | {at for at, line in enumerate(standing) if _closed(line, new)}
-    return replaced
+def replaced_lines(standing: Sequence[Claim], claims: tuple[Claim, ...]) -> frozenset[int]:
+    """Positions of the standing lines whose every statement a new note, made of these claims, replaces."""
+    new = _new(claims)
+    found = {
+        at for at, line in enumerate(standing) if _gives_anew(line, new) and (_named(line, new) or _revised(line, new))
+    }
+    if not found and new.acts & {"move"} and not new.asks:
+        found = _moved(standing, new)
+    return frozenset(found | {at for at, line in enumerate(standing) if _closed(line, new)})
 
 
 def _new(claims: tuple[Claim, ...]) -> New:
