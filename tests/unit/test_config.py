@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nitka.config import CHECKS, OPENAI, Settings
 from nitka.errors import BadInput
+
+settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
+settings.load_profile("unhurried")
 
 TAIL = "cannot be used as it is."
 HOME = {"HOME": "/home/anna"}

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from nitka import estimate
 from nitka.errors import ModelError
 from nitka.models import offline_words as lexicon
-from nitka.models.offline_find import Sentence, answer_in, best, kind_of
+from nitka.models.offline_find import NAME, Sentence, answer_in, best, kind_of
 from nitka.models.ports import Answer
 from nitka.types import ChatMessage
 
@@ -130,8 +130,10 @@ def _respond(text: str, known: Sequence[Sentence], phrases: Phrases) -> str:
     if intent == "overview":
         return _overview(known, phrases)
     if intent == "question":
-        found = best(sentence, known)
-        return phrases.none if found is None else _quoted(sentence, found, phrases)
+        for asked in clauses(sentence):
+            if found := best(asked, known):
+                return _quoted(asked, found, phrases)
+        return phrases.none
     return {"thanks": phrases.welcome, "farewell": phrases.bye, "task": phrases.decline}[intent]
 
 
@@ -167,6 +169,14 @@ def understand(text: str) -> tuple[Intent, str]:
     return ("task", tasks[-1]) if tasks else ("statement", text)
 
 
+def clauses(question: str) -> Iterator[str]:
+    """A question whole, and then its parts that ask: "how old am I, do you remember?" asks the first of its two."""
+    yield question
+    parts = lexicon.CLAUSE.split(question)
+    if len(parts) > 1:
+        yield from (part for part in parts if lexicon.subjects(lexicon.words(part)) or kind_of(part) != "any")
+
+
 def is_question(sentence: str) -> bool:
     """Whether a sentence asks: by its mark, its first word, or a request to tell."""
     small = lexicon.words(sentence)
@@ -176,7 +186,12 @@ def is_question(sentence: str) -> bool:
         return True
     if sentence.rstrip().endswith(("!", "…")) and small[0] not in lexicon.ASK:
         return False
-    return small[0] in lexicon.ASK or (small[0] in lexicon.OPENERS and small[0] not in ("have", "do", "как", "когда"))
+    if small[0] in ("а", "и", "and", "so", "but"):
+        small = small[1:] or small
+    named = small[0] == "как" and NAME in lexicon.subjects(small)
+    turned = small[0] in lexicon.TURNED and bool(lexicon.TURNED_BY.intersection(small[1:2]))
+    asks = small[0] in lexicon.ASK or small[0] in lexicon.OPENERS
+    return asks or named or turned or (small[0] == "когда" and "," not in sentence)
 
 
 def evidence(messages: Sequence[ChatMessage]) -> Iterator[Sentence]:

@@ -16,6 +16,7 @@ Kind = Literal["name", "date", "number", "place", "any"]
 """What an answer should hold: a proper name, a day or a time, a quantity, a place, or just the subject."""
 
 WORD = re.compile(r"[^\W_]+")
+CLAUSE = re.compile(r"[,:–—]\s+|\s(?:and|и|а)\s(?=(?:what|which|who|when|where|how|что|как|кто|когда|где|сколько)\b)")
 SENTENCE = re.compile(r"(?<=[.!?…])[\"»”)]*\s+|\n+|;\s+")
 
 
@@ -30,7 +31,7 @@ EMPTY, MINE, YOURS = _set(_DATA["empty"]), _set(_DATA["mine"]), _set(_DATA["your
 HELLO, THANKS, BYE = _set(_DATA["hello"]), _set(_DATA["thanks"]), _set(_DATA["bye"])
 ASK, MAKE, OPENERS, CHANGED = (_set(_DATA[name]) for name in ("ask", "make", "openers", "changed"))
 NUMBER_WORDS, DATE_WORDS, PLACE_WORDS = _set(_DATA["numbers"]), _set(_DATA["dates"]), _set(_DATA["places"])
-ALL = _set(_DATA["all"])
+ALL, TURNED, TURNED_BY = _set(_DATA["all"]), _set(_DATA["turned"]), _set(_DATA["turned_by"])
 ASKED, LINKS, INITIAL = _set(_DATA["asked"]), _set(_DATA["links"]), _set(_DATA["initial"])
 
 _RUSSIAN_ENDS = re.compile(
@@ -83,7 +84,7 @@ _SPELT = (
     r"шести|семь|семи|восемь|восьми|девять|десять|десяти|\w+надцать|\w+надцати|двадцать|двадцати|тридцать|тридцати|сорок|"
     r"сорока|пятьдесят|пятидесяти|шестьдесят|семьдесят|восемьдесят|девяносто|сто|двести|триста|четыреста|пятьсот)"
 )
-_IN_WORDS = rf"\b{_SPELT}(?:[\s-](?:and\s)?{_SPELT})*(?:\s(?:{_UNIT})\b)*"
+_IN_WORDS = rf"\b{_SPELT}(?:[\s-](?:and\s)?{_SPELT})*(?:\s(?:{_UNIT})\b)*(?!\w)"
 _MONTH = (
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:январ|феврал|март|апрел|ма[йяе]|июн|июл|август|сентябр|октябр|ноябр|"
     r"декабр)[а-я]*"
