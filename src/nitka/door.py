@@ -7,12 +7,15 @@ that cannot be used. Times are aware.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from nitka.errors import BadInput, BadText
 from nitka.types import User
+
+OFFSET = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
 
 
 def clean_text(text: object, *, limit: int, what: str) -> str:
@@ -73,11 +76,11 @@ def as_zone(zone: str, at: datetime | None) -> str:
 def zone_of(zone: str) -> timezone | ZoneInfo | None:
     """The zone of that name, or None where there is no such zone."""
     try:
-        if zone[:1] in "+-":
-            hours, minutes = zone[1:].split(":")
-            offset = timedelta(hours=int(hours), minutes=int(minutes))
-            return timezone(offset if zone[0] == "+" else -offset)
-        return ZoneInfo(zone)
+        found = OFFSET.fullmatch(zone)
+        if found is None:
+            return ZoneInfo(zone)
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        return timezone(offset if found[1] == "+" else -offset)
     except (ValueError, KeyError, OSError):
         return None
 

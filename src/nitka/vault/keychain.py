@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from nitka.errors import BadId, Damaged, WrongKey
 from nitka.store.port import KeyRow, KeyStore, RootRow
-from nitka.types import Limits, Sealed, Tag, User
+from nitka.types import Limits, Tag, User
 from nitka.vault.roots import RootKeys
 from nitka.vault.seal import KEY_BYTES, Kind, Place, TagKey, UserKey
 from nitka.world import monotonic, random_bytes
@@ -67,6 +67,7 @@ class Keychain:
             rows = await self.keys.roots()
         await self._prove(rows)
         self._active = next(row.root for row in rows if row.active)
+        await self.roots.claim(await self.keys.store_id(), [row.root for row in rows])
 
     async def owner_id(self, user: User) -> bytes:
         """The opaque id of a (tenant, user). Raises `BadId`."""
@@ -108,7 +109,7 @@ class Keychain:
         self._owners.pop(owner, None)
 
     async def register(self, root: bytes) -> None:
-        """Makes a root the active one of this store."""
+        """Makes a root the active one of this store: it wraps every key that is made from now on."""
         await self._register(root)
         self._active = root
 
@@ -152,7 +153,7 @@ class Keychain:
 
     async def _unwrap(self, row: KeyRow, kind: Kind) -> bytes:
         if not await self.roots.holds(row.root):
-            await self.roots.reload()
+            await self._renew()
         return await self.roots.unwrap(row.wrapped, Place(kind, row.incarnation), root=row.root)
 
     def _keep(self, owner: Owner) -> Owner:
@@ -161,25 +162,3 @@ class Keychain:
         while len(self._owners) > self._limits.cache_entries:
             self._owners.popitem(last=False)
         return owner
-
-
-async def rewrap(keychain: Keychain, *, batch: int = 500, progress: Callable[[int], None] | None = None) -> int:
-    """Wraps every key by the active root, in batches that may be cut off anywhere and continued later; returns how
-    many were changed.
-    """
-    done = 0
-    for old in [row.root for row in await keychain.keys.roots() if not row.active]:
-        while rows := await keychain.keys.wrapped_by(old, batch):
-            done += await keychain.keys.rewrap([(row, await _again(keychain, row)) for row in rows])
-            if progress is not None:
-                progress(done)
-    return done
-
-
-async def _again(keychain: Keychain, row: KeyRow) -> KeyRow:
-    kind = Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY
-    place = Place(kind, row.incarnation)
-    root = next(root.root for root in await keychain.keys.roots() if root.active)
-    key = await keychain.roots.unwrap(row.wrapped, place, root=row.root)
-    wrapped: Sealed = await keychain.roots.wrap(key, place, root=root)
-    return KeyRow(row.owner, row.incarnation, root, wrapped)
