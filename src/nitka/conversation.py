@@ -170,7 +170,7 @@ def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None)
     summary = read_summary(thread, view.folds.get(SUMMARY))
     end = view.session.head if before is None else min(before, view.session.head)
     if before is not None and before < summary.cursor:
-        summary = summaries.forget(summary, before, FAR, count=vault.count)
+        summary = replace(summaries.forget(summary, before, FAR, count=vault.count), cursor=before)
     stored = open_rows(thread, view.rows, end=end)
     return Opened(
         thread=thread,
