@@ -1,0 +1,5 @@
+"""`python -m nitka.cli`."""
+
+from nitka.cli import main
+
+main()

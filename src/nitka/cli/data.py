@@ -1,0 +1,158 @@
+"""`nitka export` and `nitka forget`: what a person may ask for about his own data."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from nitka import sync
+from nitka.cli.chat import tell_erased
+from nitka.cli.door import Door, StoreUrl, Yes, visible
+from nitka.cli.markdown import to_markdown
+from nitka.errors import BadInput, Damaged
+
+app = typer.Typer()
+
+Whose = Annotated[str, typer.Option("--user", metavar="ID", help="Whose data.")]
+
+
+class Format(StrEnum):
+    """How an export is written."""
+
+    jsonl = "jsonl"
+    markdown = "markdown"
+
+
+class What(StrEnum):
+    """How much is exported."""
+
+    conversation = "conversation"
+    all = "all"
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    user: Whose,
+    format: Annotated[
+        Format, typer.Option("--format", help="JSON, one record a line, or a text to read.")
+    ] = Format.jsonl,
+    what: Annotated[
+        What, typer.Option("--what", help="What was said, or also what was made from it.")
+    ] = What.conversation,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Where to; by default the standard output.")
+    ] = None,
+    store: StoreUrl = None,
+) -> None:
+    """Give out everything that was said.
+
+    Conversation by conversation, oldest first.
+    """
+    door: Door = ctx.obj
+    bad: list[tuple[int, int]] = []
+    count = 0
+    with door.opened(door.settings(store)) as nitka:
+        records = _watched(nitka.export(user, what=what.value), bad)
+        readable = (visible(piece) for piece in to_markdown(records, door.texts))
+        pieces = readable if format is Format.markdown else _lines(records)
+        with _target(output) as file:
+            for piece in pieces:
+                file.write(piece)
+                count += 1
+    if not count:
+        door.stop(door.texts.nothing_stored)
+    if output is not None:
+        door.tell(door.texts.written.format(path=output))
+    if bad:
+        places = ", ".join(f"{session}:{seq}" for session, seq in bad)
+        door.stop(door.texts.unreadable_rows.format(places=places))
+
+
+def _watched(records: Iterable[dict[str, Any]], bad: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """The records as they are; remembers those that do not open as (conversation, message), the first being 1."""
+    session, number = None, 0
+    for record in records:
+        if record.get("session") != session:
+            session, number = record.get("session"), number + 1
+        if record.get("damaged"):
+            bad.append((number, record["seq"]))
+        yield record
+
+
+def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for record in records:
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+@contextmanager
+def _target(output: Path | None) -> Iterator[TextIO]:
+    """The standard output, or a private file that is put in place when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    aside = output.with_name(f".{output.name}.part")
+    try:
+        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
+            yield file
+        os.replace(aside, output)
+    except OSError as error:
+        raise BadInput(f"The file cannot be written: {os.strerror(error.errno or 0)}.") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@app.command()
+def forget(
+    ctx: typer.Context,
+    user: Whose,
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this conversation.")] = None,
+    turn: Annotated[
+        int | None, typer.Option("--turn", metavar="N", help="Only the turn that message N of the session belongs to.")
+    ] = None,
+    yes: Yes = False,
+    store: StoreUrl = None,
+) -> None:
+    """Forget a user, a conversation or a turn.
+
+    For good, with everything that was made from it.
+    """
+    door: Door = ctx.obj
+    with door.opened(door.settings(store)) as nitka:
+        if turn is not None and session is None:
+            raise BadInput("A turn is named by --session and --turn together.")
+        if not yes and not agrees(door, _question(door, nitka, user, session, turn)):
+            door.say(door.texts.kept)
+            raise typer.Exit(1)
+        if not tell_erased(door, nitka.forget(user, session=session, turn=turn)):
+            raise typer.Exit(1)
+
+
+def _question(door: Door, nitka: sync.Nitka, user: str, session: str | None, turn: int | None) -> str:
+    """What is asked before forgetting. A row that does not open must not stand in the way of forgetting it."""
+    if session is not None:
+        return door.texts.confirm_session if turn is None else door.texts.confirm_turn
+    try:
+        infos = nitka.sessions(user)
+    except Damaged:
+        return door.texts.confirm_user.format(sessions="?", messages="?")
+    return door.texts.confirm_user.format(sessions=len(infos), messages=sum(info.messages for info in infos))
+
+
+def agrees(door: Door, question: str) -> bool:
+    """Asks a person at a terminal; whatever is not a yes is a no. Where there is nobody to ask the command ends."""
+    if not door.interactive:
+        door.stop(door.texts.ask_yes)
+    try:
+        return input(question).strip().lower() in door.texts.yes.split()
+    except EOFError:
+        return False

@@ -1,0 +1,167 @@
+"""Where a command enters: its settings, its language, the store it opens, and how it ends.
+
+Rules:
+* An error is one line on stderr and a non-zero exit; the traceback is shown only with `--debug`.
+* Only a chat makes a store. A command that finds none says so and makes nothing, neither files nor keys.
+* Folders of our own are made with mode 0700. Folders that the caller names are the caller's to make.
+* What nitka logs is kept back and said in our own words, or shown as it is with `--debug`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from nitka import sync
+from nitka.cli.texts import ENGLISH, Texts
+from nitka.config import Settings
+from nitka.errors import NitkaError, StoreError
+from nitka.models.ports import ChatModel
+from nitka.store.choose import choose_store
+from nitka.store.sqlite import SqliteStore
+from nitka.types import Limits
+
+WIDTH = 100  # of plain text, which has no terminal to ask
+_UNSEEN = frozenset(("Cc", "Cs"))
+
+StoreUrl = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="The store: sqlite:///relative.db or sqlite:////absolute.db."),
+]
+UserId = Annotated[str, typer.Option("--user", metavar="ID", help="Whose conversations.")]
+ModelName = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help='The model: "offline", or "openai:NAME".')
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+
+
+class Notes(logging.Handler):
+    """Keeps what nitka logs until a command says it in its own words."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def take(self, module: str) -> bool:
+        """Whether that module logged something since it was last asked."""
+        found = any(record.module == module for record in self.records)
+        self.records = [record for record in self.records if record.module != module]
+        return found
+
+
+@dataclass(slots=True)
+class Door:
+    """What a run of the command line knows; carried by typer's context."""
+
+    texts: Texts = ENGLISH
+    debug: bool = False
+    notes: Notes = field(default_factory=Notes)
+    out: Console = field(default_factory=lambda: console(stderr=False))
+    err: Console = field(default_factory=lambda: console(stderr=True))
+
+    @property
+    def interactive(self) -> bool:
+        """A person sits at a terminal on both ends."""
+        return sys.stdin.isatty() and sys.stdout.isatty()
+
+    def settings(self, store: str | None = None) -> Settings:
+        """The environment's settings, with the store that was named. Raises `BadInput`."""
+        settings = Settings.read()
+        return replace(settings, store=store) if store else settings
+
+    @contextmanager
+    def opened(
+        self, settings: Settings, *, model: str | ChatModel = "offline", limits: Limits | None = None
+    ) -> Iterator[sync.Nitka]:
+        """A nitka over a store that is there already. Raises what opening raises."""
+        self.files(settings)
+        with sync.Nitka.open(settings.store, model=model, settings=settings, limits=limits) as nitka:
+            yield nitka
+
+    def files(self, settings: Settings) -> SqliteStore:
+        """The store, unopened; where there is none yet the command ends. Raises `BadInput`."""
+        store = store_of(settings)
+        if not Path(store.paths[0]).exists():
+            self.stop(self.texts.no_store)
+        return store
+
+    def say(self, text: str) -> None:
+        """A line of the result."""
+        self.out.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+
+    def tell(self, text: str) -> None:
+        """A line beside the result."""
+        self.err.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+
+    def stop(self, text: str) -> NoReturn:
+        """Ends the command with one line on stderr and exit code 1."""
+        self.tell(self.texts.error.format(text=text))
+        raise typer.Exit(1)
+
+    def fail(self, error: BaseException, *, instead: str = "") -> int:
+        """Says what went wrong in one line, `instead` of what the error's class says; returns the exit code."""
+        if self.debug:
+            traceback.print_exception(error)
+        self.tell(self.line(error, instead=instead))
+        return int(getattr(error, "exit_code", 1))
+
+    def line(self, error: BaseException, *, instead: str = "") -> str:
+        """The line for an error. Errors of ours and of the option parser speak for themselves, others by their type:
+        what they say may quote a user's text.
+        """
+        usage = getattr(error, "format_message", None)
+        if usage is not None:
+            return self.texts.error.format(text=usage())
+        if not isinstance(error, NitkaError):
+            return self.texts.unexpected.format(name=type(error).__name__)
+        hint = self.texts.hints.get(type(error).__name__, "")
+        ours = instead or self.texts.errors.get(type(error).__name__, "")
+        return self.texts.error.format(text=f"{reworded(error, ours)} {hint}".strip())
+
+
+def reworded(error: NitkaError, ours: str) -> str:
+    """What an error says, its class in our words where we have some, the details as they are."""
+    doc = (type(error).__doc__ or "").strip().split("\n", maxsplit=1)[0]
+    return str(error).replace(doc, ours, 1) if ours else str(error)
+
+
+def store_of(settings: Settings) -> SqliteStore:
+    """The store of the settings, unopened. Raises `BadInput` for a URL of no known kind."""
+    store = choose_store(settings.store, wait=Limits().wait_seconds)
+    assert isinstance(store, SqliteStore)
+    return store
+
+
+def own_folders(settings: Settings) -> None:
+    """Makes the folder of the store, and those above it that are missing, for nobody but the user."""
+    folder = Path(store_of(settings).paths[0]).parent
+    try:
+        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"Its folder cannot be made: {os.strerror(error.errno or 0)}.") from error
+
+
+def console(*, stderr: bool) -> Console:
+    """A console that is plain where nobody looks."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False, emoji=False)
+
+
+def visible(text: str) -> str:
+    """The text without control characters: what a user or a model wrote must not drive the terminal."""
+    return "".join(char if char in "\n\t" or unicodedata.category(char) not in _UNSEEN else "\ufffd" for char in text)
