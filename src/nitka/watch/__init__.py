@@ -4,8 +4,9 @@
     parsed = parse("Can you turn on your camera?", language="en", memory=parsed.memory)
     parsed.result.alerts, parsed.result.explanations
 
-It names messages, never people; an alert is a reason for a trained person to look, never a verdict. `parse` is a pure function; the only
-input is the package's own data, read when first used. `load` builds a rule set with a folder of one's own, or with rules switched off.
+It names messages, never people; an alert is a reason for a trained person to look, never a verdict. `parse` is a pure
+function; the only input is the package's own data, read when first used. `load` builds a rule set with a folder of
+one's own, or with rules switched off.
 """
 
 from nitka.watch.data import load

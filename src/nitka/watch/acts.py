@@ -10,8 +10,8 @@
     third pass                              somebody else does; it is done
     forbid noneed refuse cond               not to do; need not; will not; only if
 
-English reads acts off the words before a verb, Russian mostly off its ending; both go through the same functions, since a lexicon's forms
-say which kind of evidence a word carries.
+English reads acts off the words before a verb, Russian mostly off its ending; both go through the same functions,
+since a lexicon's forms say which kind of evidence a word carries.
 """
 
 from __future__ import annotations
@@ -25,13 +25,27 @@ ACTS = tuple("ask tell invite want offer joint do1 did1 do2 did2 q2 third pass f
 _BACK = 8
 _SUBJECT = frozenset({"I", "YOU", "WE", "HE", "SHE", "THEY", "SOMEBODY"})
 _NEGATED = {
-    "ask": "forbid", "tell": "forbid", "offer": "refuse", "want": "refuse", "joint": "refuse", "do1": "refuse", "invite": "none",
-    "did1": "none", "did2": "none", "do2": "none", "pass": "none", "third": "none", "none": "none", "cond": "none",
-}  # fmt: skip
+    "ask": "forbid",
+    "tell": "forbid",
+    "offer": "refuse",
+    "want": "refuse",
+    "joint": "refuse",
+    "do1": "refuse",
+    "invite": "none",
+    "did1": "none",
+    "did2": "none",
+    "do2": "none",
+    "pass": "none",
+    "third": "none",
+    "none": "none",
+    "cond": "none",
+}
 
 
 def act_of(reading: Reading, clause: Clause, place: int, form: str, before: str) -> str:
-    """The act of the verb at token `place` in form `form`; `before` is the act of the verb before it, for "and" without a subject."""
+    """The act of the verb at token `place` in form `form`; `before` is the act of the verb before it, for "and"
+    without a subject.
+    """
     if form in ("base", "ing", "past", "pastp") and reading.forms[place].isascii():
         return _english(reading, clause, place, form, before)
     return _inflected(reading, clause, place, form, before)

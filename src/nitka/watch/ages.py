@@ -1,19 +1,21 @@
 """Ages and numbers, in digits or in words: "I'm thirteen", «мне тридцать семь», "14 yo".
 
-Number words are grammar concepts `N0` to `N90` of a lexicon. An age is a number that a person has: after "I am" or «мне», or before "years
-old" with the speaker in the clause; never before another unit ("I'm 12 minutes away").
+Number words are grammar concepts `N0` to `N90` of a lexicon. An age is a number that a person has: after "I am" or
+«мне», or before "years old" with the speaker in the clause; never before another unit ("I'm 12 minutes away").
 """
 
 from __future__ import annotations
 
-from nitka.watch.clauses import Clause, Reading
+from nitka.watch.clauses import NUMERALS, Clause, Reading
 from nitka.watch.tokens import MARK, NUMBER, WORD
 
 MINOR, ADULT = range(6, 18), range(18, 100)
 
 
 def number_at(reading: Reading, place: int) -> tuple[int, int]:
-    """The whole number at token `place` and the index after it; (-1, place) when there is none. Below 100 only for words."""
+    """The whole number at token `place` and the index after it; (-1, place) when there is none. Below 100 only for
+    words.
+    """
     token = reading.tokens[place]
     if token.kind == NUMBER:
         return (
@@ -32,7 +34,7 @@ def number_at(reading: Reading, place: int) -> tuple[int, int]:
 
 def _word_value(reading: Reading, place: int) -> int:
     for name in reading.grammar[place]:
-        if name[0] == "N" and name[1:].isdigit():
+        if name in NUMERALS:
             return int(name[1:])
     return -1
 
@@ -40,14 +42,14 @@ def _word_value(reading: Reading, place: int) -> int:
 def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:
     """(age, first token, token after) for each age that the speaker gives as their own in this clause."""
     found = []
-    place = clause.start
-    while place < clause.end:
-        value, end = number_at(reading, place)
-        if value in MINOR or value in ADULT:
-            subject = _owner(reading, clause, place, end)
-            if subject >= 0:
-                found.append((value, min(subject, place), end))
-        place = max(end, place + 1)
+    after = clause.start
+    for place in reading.numbers:
+        if after <= place < clause.end:
+            value, after = number_at(reading, place)
+            if value in MINOR or value in ADULT:
+                subject = _owner(reading, clause, place, after)
+                if subject >= 0:
+                    found.append((value, min(subject, place), after))
     return found
 
 

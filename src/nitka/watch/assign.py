@@ -1,23 +1,23 @@
 """The caller's own meanings: `assign` entries that give matched words a concept, or the speaker a feature.
 
-`if`: `regex` (RE2, at most 1,000 characters), `hypernym` or `family` (a concept of ours by name), `features`; all must hold.
-`then`: `hypernym` or `family` name the concept that the matched words get; with `attribution` true, a feature `minor`, `adult`, `guardian`
-or `staff` speaks of the speaker. Another analyser's numbers and features are accepted; a condition on one never holds, a consequence of
-one does nothing, and both are listed by `unknown`. Patterns are matched by RE2: linear in the text, and it writes nothing to the log.
+`if`: `regex` (RE2, at most 1,000 characters), `hypernym` or `family` (a concept of ours by name), `features`; all
+must hold. `then`: `hypernym` or `family` name the concept that the matched words get; with `attribution` true, a
+feature `minor`, `adult`, `guardian` or `staff` speaks of the speaker. Another analyser's numbers and features are
+accepted; a condition on one never holds, a consequence of one does nothing, and both are listed by `unknown`.
+Patterns are matched by RE2: linear in the text, and it writes nothing to the log.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import re2
 
 from nitka.watch.errors import WatchError, kind
-from nitka.watch.lexicon import Hit
+from nitka.watch.lexicon import Found, Hit, add
 from nitka.watch.tokens import Token
 
 MOST_REGEX = 1_000
@@ -70,17 +70,16 @@ def unknown(entries: Sequence[Any], concepts: Mapping[str, Any]) -> tuple[str, .
 
 
 def apply(
-    entries: Sequence[Any], text: str, tokens: Sequence[Token], hits: list[Hit], parents: Mapping[str, Sequence[str]]
-) -> list[Hit]:
-    """The hits with those that the entries give to words of this message."""
+    entries: Sequence[Any], text: str, tokens: Sequence[Token], found: Found, parents: Mapping[str, Sequence[str]]
+) -> None:
+    """Add the concepts that the entries give to words of this message."""
     text = _SURROGATE.sub("\ufffd", text)
-    added = []
     for entry in entries:
         concept = _concept(entry.get("then") or {}, parents)
         if concept:
-            for start, end in _places(entry.get("if") or {}, text, tokens, hits, parents):
-                added += [Hit(start, end, name, "") for name in (concept, *parents.get(concept, ()))]
-    return sorted((*hits, *added), key=lambda hit: hit.start) if added else hits
+            for start, end in list(_places(entry.get("if") or {}, text, tokens, found, parents)):
+                for name in (concept, *parents.get(concept, ())):
+                    add(found, start, Hit(name, "", end - start))
 
 
 def _concept(part: Mapping[str, Any], parents: Mapping[str, Sequence[str]]) -> str:
@@ -94,7 +93,7 @@ def _places(
     condition: Mapping[str, Any],
     text: str,
     tokens: Sequence[Token],
-    hits: Sequence[Hit],
+    found: Found,
     parents: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[int, int]]:
     """Token spans at which every condition holds."""
@@ -102,7 +101,9 @@ def _places(
     foreign = any(condition.get(key) is not None for key in ("family", "hypernym")) and not wanted
     if foreign or condition.get("features"):
         return
-    spans = [(h.start, h.end) for h in hits if h.concept == wanted] if wanted else None
+    spans = None
+    if wanted:
+        spans = [(i, i + h.width) for i, hits in enumerate(found.at) for h in hits if h.concept == wanted]
     if "regex" not in condition:
         yield from spans or ()
         return
@@ -139,15 +140,11 @@ def _feature(value: object) -> str:
     return name.lower() if isinstance(name, str) else ""
 
 
-
-
 def with_features(speaker: Any, features: Sequence[str]) -> Any:
     """The speaker as the features describe them; what the caller said outright stays."""
     for name in features:
         if name in ("minor", "adult"):
-            speaker = replace(speaker, age=speaker.age or name)
+            speaker = speaker._replace(age=speaker.age or name)
         else:
-            speaker = replace(speaker, role=speaker.role or name)
+            speaker = speaker._replace(role=speaker.role or name)
     return speaker
-
-

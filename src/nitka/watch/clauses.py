@@ -1,39 +1,39 @@
 """Sentences and clauses: where they begin and end, what is quoted or retold, what asks.
 
-A clause holds one predicate with what belongs to it. Commas, dashes and conjunctions are only candidates: a piece without a predicate of
-its own ("please", "at the school gate") goes to the clause before it, so word order and punctuation matter little.
+A clause holds one predicate with what belongs to it. Commas, dashes and conjunctions are only candidates: a piece
+without a predicate of its own ("please", "at the school gate") goes to the clause before it, so word order and
+punctuation matter little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from nitka.watch.lexicon import Hit, Lexicon
-from nitka.watch.tokens import MARK, WORD, Token
+from nitka.watch.lexicon import Found, Hit, Lexicon
+from nitka.watch.tokens import MARK, NUMBER, WORD, Token
 
 _END = frozenset(".!?…\n")
 _PAUSE = frozenset(",;:—–()[]-|")
 _OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
-_PREDICATES = frozenset(
-    {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
-)
 _SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The tokens of a message with what the lexicon says of them. `grammar[i]` holds the capital concepts at token i."""
+class Reading(NamedTuple):
+    """The tokens of a message with what the lexicon says of them. `grammar[i]` holds the capital concepts at token i,
+    `at[i]` all hits.
+    """
 
     tokens: Sequence[Token]
     forms: Sequence[str]
     grammar: Sequence[frozenset[str]]
     at: Sequence[Sequence[Hit]]  # hits by first token
     verb: Sequence[bool]
+    numbers: Sequence[int]  # tokens that are numbers, in digits or words
+    framed: bool  # some word says that something is retold
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """Tokens `[start, end)`. `retold`: quoted, reported or pasted, so nothing in it is said by the speaker."""
 
     start: int
@@ -44,8 +44,7 @@ class Clause:
     retold: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """Tokens `[start, end)`; `place` is its code points `[from, to)` in the message."""
 
     start: int
@@ -55,26 +54,23 @@ class Sentence:
 
 
 _NONE: frozenset[str] = frozenset()
+NUMERALS = frozenset(f"N{n}" for n in (*range(21), *range(30, 100, 10)))
 _OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 
 
-def read(tokens: Sequence[Token], forms: Sequence[str], hits: Sequence[Hit], lexicon: Lexicon) -> Reading:
-    """Lay the hits over the tokens."""
-    count = len(tokens)
-    grammar: list[frozenset[str] | set[str]] = [_NONE] * count
-    at: list[list[Hit]] = [[] for _ in range(count)]
-    verb = [False] * count
-    for hit in hits:
-        at[hit.start].append(hit)
-        if hit.concept.isupper():
-            grammar[hit.start] = {*grammar[hit.start], hit.concept}
-        if hit.form or hit.concept in _PREDICATES:
-            verb[hit.start] = True
-    known, endings = lexicon.known, lexicon.suffixes
+def read(tokens: Sequence[Token], forms: Sequence[str], found: Found, lexicon: Lexicon) -> Reading:
+    """A message's tokens with what was found at them; unknown words with a verb's ending are taken for verbs."""
+    verb, known, endings = found.verb, lexicon.known, lexicon.suffixes
+    numbers, odd = [], False
     for i, token in enumerate(tokens):
-        if not verb[i] and endings and token.kind == WORD and len(forms[i]) > 4 and forms[i] not in known:
-            verb[i] = forms[i].endswith(endings)
-    return Reading(tokens, forms, [frozenset(g) for g in grammar], at, verb)
+        form, grammar = forms[i], found.grammar[i]
+        if token.kind == NUMBER or (grammar and any(g in NUMERALS for g in grammar)):
+            numbers.append(i)
+        if grammar and ("RETOLD" in grammar or "PASTED" in grammar):
+            odd = True
+        if endings and not verb[i] and token.kind == WORD and len(form) > 4 and form not in known:
+            verb[i] = form.endswith(endings)
+    return Reading(tokens, forms, found.grammar, found.at, verb, tuple(numbers), odd)
 
 
 def sentences(reading: Reading) -> list[Sentence]:
@@ -147,7 +143,7 @@ def _clauses(
     """The clauses of a sentence, and whether what follows it is a pasted text."""
     bounds = _bounds(reading, sentence)
     asks = _last_mark(reading, sentence) == "?"
-    frame = _frame(reading, sentence)
+    frame = _frame(reading, sentence) if reading.framed else 0
     clauses = []
     for start, end in bounds:
         is_quoted = quoted is not None and sum(quoted[start:end]) * 2 > end - start
@@ -219,7 +215,14 @@ def _merge(reading: Reading, pieces: Sequence[tuple[int, int]]) -> list[tuple[in
 
 
 def _predicate(reading: Reading, start: int, end: int) -> bool:
-    return any(reading.verb[i] or not _SUBJECTS.isdisjoint(reading.grammar[i]) for i in range(start, end))
+    """Whether a piece has a verb, or an English subject (whose verb may be one we do not know)."""
+    if True in reading.verb[start:end]:
+        return True
+    for i in range(start, end):
+        found = reading.grammar[i]
+        if found and not _SUBJECTS.isdisjoint(found) and reading.forms[i].isascii():
+            return True
+    return False
 
 
 def _inverted(reading: Reading, start: int, end: int) -> bool:

@@ -1,8 +1,9 @@
 """Combinations of flags into alerts. Knows no language and no text: only which flag was seen when, and by whom.
 
-Who says it decides. A suppressor put in by the caller or said by the other side silences; said by the side it protects, it lowers the
-severity one step, and only if it comes after everything the rule rests on. An unknown speaker equals every speaker. At least one flag of a
-rule must be in this message. When order within an earlier message decides, it is taken as given: memory keeps messages, not positions.
+Who says it decides. A suppressor put in by the caller or said by the other side silences; said by the side it
+protects, it lowers the severity one step, and only if it comes after everything the rule rests on. An unknown speaker
+equals every speaker. At least one flag of a rule must be in this message. When order within an earlier message
+decides, it is taken as given: memory keeps messages, not positions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Seen = Mapping[str, Mapping[str, Span]]  # flag -> speaker -> ages
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the rules look at: all flags alive, this message's sightings, who speaks now, what the caller said of whom."""
+    """What the rules look at: all flags alive, this message's sightings, who speaks now, what the caller said of
+    whom.
+    """
 
     seen: Seen
     now: Mapping[str, tuple[Sighting, Sighting]]  # flag -> first and last sighting in this message
@@ -64,7 +67,9 @@ def _rank(severity: str) -> int:
 
 
 def _actors(rule: Rule, scene: Scene) -> list[str]:
-    """Who may be behind the rule: the present speaker first, then the others who did any of it; nobody in particular last."""
+    """Who may be behind the rule: the present speaker first, then the others who did any of it; nobody in particular
+    last.
+    """
     if not rule.flags & scene.now.keys():
         return []
     if rule.speaker == "any":

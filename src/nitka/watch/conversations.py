@@ -1,4 +1,6 @@
-"""Conversations in text files: what shows a rule, what must stay silent. Read by lint and tests, never by the engine."""
+"""Conversations in text files: what shows a rule, what must stay silent. Read by lint and tests, never by the
+engine.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _HEADS = ("language", "shows", "twin of", "apart", "silent", "why")
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation: `shows` are rules that must fire, `twin_of` rules whose themes it has without any of them being loud."""
+    """One conversation: `shows` are rules that must fire, `twin_of` rules whose themes it has without any of them
+    being loud.
+    """
 
     name: str
     where: str
@@ -106,8 +110,7 @@ def failures(watch: Watch, conversation: Conversation, codes: tuple[str, ...]) -
     outcome = run(watch, conversation, codes)
     missing = sorted(set(conversation.shows) - outcome.rules)
     if missing:
-        yield f"{conversation.where}: {' '.join(missing)} did not fire (fired: {' '.join(sorted(outcome.rules)) or 'nothing'})"
+        fired = " ".join(sorted(outcome.rules)) or "nothing"
+        yield f"{conversation.where}: {' '.join(missing)} did not fire (fired: {fired})"
     if not conversation.shows and outcome.loud:
         yield f"{conversation.where}: should be silent, fired {' '.join(sorted(set(outcome.loud)))}"
-
-

@@ -18,8 +18,8 @@ _MOST = 4 * 1024 * 1024
 def load(folder: str | Path | None = None, off: Iterable[str] = ()) -> Watch:
     """The packaged rules, with a folder of one's own added and rules switched off by id.
 
-    The folder may hold `concepts.txt`, `flags.toml`, `observations.txt`, `*.toml` with rules, and `languages/<code>/forms.txt`. Raises
-    `RuleError` naming the file and the entry.
+    The folder may hold `concepts.txt`, `flags.toml`, `observations.txt`, `*.toml` with rules, and
+    `languages/<code>/forms.txt`. Raises `RuleError` naming the file and the entry.
     """
     own = None if folder is None else Path(folder)
     book, languages = rule_book(own)

@@ -1,14 +1,15 @@
 """The watch itself: one message and a memory in, what was noticed and the next memory out.
 
-`Watch` holds compiled data only; it is built once and never changes (lexicons for a set of languages are compiled when first asked for).
-Everything else is functions over values.
+`Watch` holds compiled data only; it is built once and never changes (lexicons for a set of languages are compiled
+when first asked for). Everything else is functions over values.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nitka.watch import assign as assignments
 from nitka.watch import clauses, combine, lexicon, memory, observe
@@ -20,7 +21,7 @@ from nitka.watch.normalise import clean
 from nitka.watch.observe import Index, Mentions
 from nitka.watch.rules import RuleBook
 from nitka.watch.tokens import tokenise
-from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Rule, Sighting, Span, Speaker
+from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Kinds, Rule, Sighting, Span, Speaker
 from nitka.watch.wire_memory import flag_name
 
 
@@ -28,7 +29,7 @@ from nitka.watch.wire_memory import flag_name
 class Watch:
     """Compiled rules and lexicons. `languages` maps a code to its lexicon files."""
 
-    kinds: Mapping[str, FlagKind]
+    kinds: Kinds
     rules: tuple[Rule, ...]
     by_flag: Mapping[str, tuple[Rule, ...]]
     patterns: Index
@@ -57,12 +58,11 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
     patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents)
     version = book.version + "".join(f"-{name}" for name in sorted(without))
     return Watch(
-        book.kinds, rules, {f: tuple(r) for f, r in by_flag.items()}, patterns, book.parents, languages, version
+        Kinds(book.kinds), rules, {f: tuple(r) for f, r in by_flag.items()}, patterns, book.parents, languages, version
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(NamedTuple):
     """The speaker of the message: the id as given, its tag ("" when not given), what the caller says of them."""
 
     id: str = ""
@@ -82,8 +82,7 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(NamedTuple):
     """What one message gave."""
 
     reading: clauses.Reading
@@ -113,7 +112,7 @@ def step(
         return Noticed(reading, tuple(whole), tuple(sightings), alerts, before, language)
     now = _note(now, speaker, sightings, watch.kinds)
     alerts, now = _alerts(watch, now, speaker, sightings, identity)
-    now = replace(now, antecedents=antecedents, language=language or now.language)
+    now = now._replace(antecedents=antecedents, language=language or now.language)
     return Noticed(reading, tuple(whole), tuple(sightings), alerts, memory.bounded(now, watch.kinds), language)
 
 
@@ -124,10 +123,10 @@ def read(
     words = watch.lexicon(codes)
     tokens = tokenise(clean(text))
     forms = lexicon.forms_of(tokens, words)
-    hits = lexicon.hits(forms, words)
+    found = lexicon.look_up(forms, words)
     if before.assign:
-        hits = assignments.apply(before.assign, text, tokens, hits, watch.parents)
-    reading = clauses.read(tokens, forms, hits, words)
+        assignments.apply(before.assign, text, tokens, found, watch.parents)
+    reading = clauses.read(tokens, forms, found, words)
     return reading, clauses.sentences(reading), words
 
 
@@ -137,7 +136,9 @@ def _mentions(now: Memory, tag: str) -> Mentions:
 
 
 def _counts(kind: FlagKind, role: str) -> bool:
-    """Whether a speaker in this role can show this flag: a system only protects, an assistant and a guardian are never the offender."""
+    """Whether a speaker in this role can show this flag: a system only protects, an assistant and a guardian are
+    never the offender.
+    """
     if role == "system":
         return kind.group == "protective"
     if role in ("assistant", "guardian"):
@@ -145,14 +146,14 @@ def _counts(kind: FlagKind, role: str) -> bool:
     return True
 
 
-def _note(now: Memory, speaker: Who, sightings: Sequence[Sighting], kinds: Mapping[str, FlagKind]) -> Memory:
+def _note(now: Memory, speaker: Who, sightings: Sequence[Sighting], kinds: Kinds) -> Memory:
     now = memory.with_sightings(now, dict.fromkeys(s.flag for s in sightings), speaker.tag)
-    stated = {"guardian": "guardian_present", "staff": "work_or_class_context"}.get(speaker.role)
+    stated = {"guardian": "guardian_present", "staff": "work_or_class_context"}.get(speaker.role, "")
     if stated in kinds:
         now = memory.with_sightings(now, [stated], CALLER)
     if speaker.tag and (speaker.age or speaker.role):
         known = Speaker(speaker.tag, speaker.age, speaker.role)
-        now = replace(now, known={**now.known, speaker.tag: known})
+        now = now._replace(known={**now.known, speaker.tag: known})
     return now
 
 
@@ -163,8 +164,7 @@ def _scene(watch: Watch, now: Memory, speaker: Who, sightings: Sequence[Sighting
     seen = dict(now.seen)
     for entry in now.foreign:
         seen.setdefault(flag_name(entry), {CALLER: Span(1, 1)})
-    set_by = {flag: watch.kinds[flag].set_by for flag in seen if flag in watch.kinds}
-    return Scene(seen, here, speaker.tag, now.known, set_by)
+    return Scene(seen, here, speaker.tag, now.known, watch.kinds.set_by)
 
 
 def _alerts(
@@ -186,7 +186,7 @@ def _alerts(
     ids = now.ids
     if identity is not None:
         ids = {identity: 0} | {i: n + 1 for i, n in now.ids.items() if n < 7}
-    return tuple(fresh), replace(now, fired=fired, ids=ids, recent=frozenset(recent))
+    return tuple(fresh), now._replace(fired=fired, ids=ids, recent=frozenset(recent))
 
 
 def _candidates(watch: Watch, scene: Scene, now: Memory) -> list[Rule]:
@@ -203,9 +203,17 @@ def _alert(match: combine.Match, speaker: Who, *, replayed: bool = False) -> Ale
     rule, place = match.rule, match.place
     evidence = tuple(Evidence(p.flag, _ago(rule, i, p), _name(p.speaker, speaker)) for i, p in enumerate(match.parts))
     return Alert(
-        rule.id, rule.type, match.severity, rule.tags, place.start, place.end, place.sentence, _name(match.actor, speaker), evidence,
+        rule.id,
+        rule.type,
+        match.severity,
+        rule.tags,
+        place.start,
+        place.end,
+        place.sentence,
+        _name(match.actor, speaker),
+        evidence,
         replayed,
-    )  # fmt: skip
+    )
 
 
 def _ago(rule: Rule, index: int, part: combine.Part) -> int:

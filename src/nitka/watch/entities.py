@@ -1,7 +1,7 @@
 """Things a message names: links, addresses, phones, cards, accounts, wallets, sums, dates, times, ages.
 
-Each search is guarded by a character that must be there, so that ordinary talk costs nothing. Checksums decide where there are any (Luhn,
-ISO 13616 for IBAN). Telephone numbers are read by phonenumbers, in pieces of bounded length.
+Each search is guarded by a character that must be there, so that ordinary talk costs nothing. Checksums decide where
+there are any (Luhn, ISO 13616 for IBAN). Telephone numbers are read by phonenumbers, in pieces of bounded length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from nitka.watch.ages import number_at, self_ages
 from nitka.watch.clauses import Reading, Sentence
 from nitka.watch.types import Entity
 
-_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'«»]{2,2000}|(?<![\w.@-])(?:[\w-]{1,63}\.){1,4}(?:com|org|net|ru|info|io|me|shop|online|site|xyz|top|app|dev|de|es|fr|uk|рф)(?:/[^\s<>\"'«»]{0,500})?(?![\w-])", re.I)  # fmt: skip # noqa: E501
+_URL = re.compile(
+    r"(?:https?://|www\.)[^\s<>\"'«»]{2,2000}|(?<![\w.@-])(?:[\w-]{1,63}\.){1,4}(?:com|org|net|ru|info|io|me|shop|online|"
+    r"site|xyz|top|app|dev|de|es|fr|uk|рф)(?:/[^\s<>\"'«»]{0,500})?(?![\w-])",
+    re.I,
+)
 _MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 _IP = re.compile(r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])")
 _CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![ -]?\d)")
@@ -31,7 +35,9 @@ _DATE = re.compile(
     r"ноября|декабря)(?!\w)",
     re.I,
 )
-_TIME = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d:])(?:\s?[ap]m(?!\w))?|(?<!\w)(?:1[0-2]|\d)\s?[ap]m(?!\w)", re.I)
+_TIME = re.compile(
+    r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d:])(?:\s?[ap]m(?!\w))?|(?<!\w)(?:1[0-2]|\d)\s?[ap]m(?!\w)", re.I
+)
 _WALLETS = (
     ("bitcoin", re.compile(r"(?<!\w)(?:bc1[02-9ac-hj-np-z]{25,62}|[13][1-9A-HJ-NP-Za-km-z]{25,34})(?!\w)")),
     ("ethereum", re.compile(r"(?<!\w)0x[0-9a-fA-F]{40}(?!\w)")),
@@ -45,7 +51,7 @@ _PHONE_RUN = re.compile(r"[+(]?\d[\d ()./\u00a0-]{5,30}\d")
 def entities(text: str, reading: Reading, sentences: Sequence[Sentence], region: str) -> tuple[Entity, ...]:
     """Everything named in the message, by place; of two that overlap, the one found by the stricter check."""
     found: list[Entity] = []
-    digits = len(_DIGITS.findall(text, 0, 4096)) if any(c.isdigit() for c in text) else 0
+    digits = len(_DIGITS.findall(text)) if _DIGITS.search(text) else 0
     for search in (_links, _wallets, _ibans, _cards, _signs):
         found.extend(search(text, digits))
     if digits >= 6:
@@ -59,7 +65,9 @@ def entities(text: str, reading: Reading, sentences: Sequence[Sentence], region:
 
 
 def _apart(found: Sequence[Entity]) -> tuple[Entity, ...]:
-    """Drop what overlaps something found before it. Linear after sorting: kept spans are looked up by their neighbours only."""
+    """Drop what overlaps something found before it. Linear after sorting: kept spans are looked up by their
+    neighbours only.
+    """
     kept: list[Entity] = []
     taken: set[int] = set()
     for one in found:
@@ -130,7 +138,11 @@ def luhn(digits: str) -> bool:
 
 
 def _phones(text: str, region: str) -> Iterator[Entity]:
-    from phonenumbers import PhoneNumberFormat, PhoneNumberMatcher, format_number  # a tenth of a second, needed by few messages
+    from phonenumbers import (
+        PhoneNumberFormat,
+        PhoneNumberMatcher,
+        format_number,
+    )  # a tenth of a second, needed by few messages
 
     for run in _PHONE_RUN.finditer(text):
         for match in PhoneNumberMatcher(run.group(), region or None):
@@ -141,21 +153,20 @@ def _phones(text: str, region: str) -> Iterator[Entity]:
 
 def _ages(reading: Reading, sentences: Sequence[Sentence], text: str) -> Iterator[Entity]:
     tokens = reading.tokens
+    if not reading.numbers:
+        return
     for sentence in sentences:
         own = {}
         for clause in sentence.clauses:
             own.update({end: (age, start) for age, start, end in self_ages(reading, clause)})
         for end, (age, start) in own.items():
             yield _age(age, tokens[start].start, tokens[end - 1].end, text)
-    for place in range(1, len(tokens)):
-        if "YEARS" in reading.grammar[place]:
-            value, end = number_at(reading, place - 1)
-            if end == place and 0 < value < 120:
-                yield _age(value, tokens[place - 1].start, tokens[place].end, text)
+    for place in reading.numbers:
+        value, end = number_at(reading, place)
+        if 0 < value < 120 and end < len(tokens) and "YEARS" in reading.grammar[end]:
+            yield _age(value, tokens[place].start, tokens[end].end, text)
 
 
 def _age(age: int, start: int, end: int, text: str) -> Entity:
     kinds = ("age", "minor_age") if age < 18 else ("age",)
     return Entity(kinds, start, end, text[start:end], (), str(age))
-
-

@@ -1,4 +1,5 @@
-"""What the watch refuses: the path of the bad value, what was found and what is allowed. The value itself is never quoted.
+"""What the watch refuses: the path of the bad value, what was found and what is allowed. The value itself is never
+quoted.
 
 `status` is the HTTP status that a server should answer with: 400 for what is malformed, 413 for what is too large.
 """

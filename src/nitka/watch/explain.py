@@ -1,4 +1,6 @@
-"""Alerts in plain sentences: "asked where the parents are, 2 messages ago; now asks for the camera". English and Russian."""
+"""Alerts in plain sentences: "asked where the parents are, 2 messages ago; now asks for the camera". English and
+Russian.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ LANGUAGES = ("en", "ru")
 
 
 def explain(alert: Alert, kinds: Mapping[str, FlagKind], language: str) -> str:
-    """One sentence: what came before, oldest first, and what completes it now. Flags without words in the language show their name."""
+    """One sentence: what came before, oldest first, and what completes it now. Flags without words in the language
+    show their name.
+    """
     pieces: dict[str, None] = {}
     for one in sorted(alert.evidence, key=lambda e: -e.messages_ago):
         pieces[_piece(one, kinds, language)] = None

@@ -1,4 +1,6 @@
-"""Which language a message is in. For the report only: what is matched is decided by the caller's `language`, never by this."""
+"""Which language a message is in. For the report only: what is matched is decided by the caller's `language`, never
+by this.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
 """Words of a language: which concepts a word or phrase stands for, and in which grammatical form.
 
-A lexicon is the file `forms.txt` of a language folder. `@name` opens a concept, `/form` opens a list of its words in one form, then come
-words, separated by blanks. A phrase is written with `_` between its tokens; a token `*` is a gap of up to three tokens. A concept written
-in capitals is grammar (`YOU`, `NOT`); one that begins with `!` is a flag said outright by an idiom. `README.md` beside this file is the
-full description; `tools/build.py` writes `forms.txt` from the readable files in `words/`.
+A lexicon is the file `forms.txt` of a language folder. `@name` opens a concept, `/form` opens a list of its words in
+one form, then come words, separated by blanks. A phrase is written with `_` between its tokens; a token `*` is a gap
+of up to three tokens. A concept written in capitals is grammar (`YOU`, `NOT`); one that begins with `!` is a flag
+said outright by an idiom. `README.md` beside this file is the full description; `tools/build.py` writes `forms.txt`
+from the readable files in `words/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nitka.watch.errors import RuleError
 from nitka.watch.tokens import WORD, Token, repairs
@@ -21,8 +23,23 @@ FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past"
 Reading = tuple[str, str]  # concept, grammatical form
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Hit(NamedTuple):
+    """A concept in a grammatical form, over `width` tokens from where it stands."""
+
+    concept: str
+    form: str
+    width: int
+
+
+class Word(NamedTuple):
+    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate."""
+
+    hits: tuple[Hit, ...]
+    grammar: frozenset[str]
+    verb: bool
+
+
+class Phrase(NamedTuple):
     """A phrase after its first token: the rest of its tokens and what it stands for."""
 
     rest: tuple[str, ...]
@@ -32,24 +49,29 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Look-ups for one set of languages. `first` leads from a phrase's first token, and then its second, to the phrases."""
+    """Look-ups for one set of languages. `first` leads from a phrase's first token, and then its second, to the
+    phrases.
+    """
 
-    words: Mapping[str, tuple[Reading, ...]]
+    words: Mapping[str, Word]
     first: Mapping[str, Mapping[str, tuple[Phrase, ...]]]
     known: frozenset[str]
     spelled: Mapping[str, str]  # Latin spelling -> the word, for languages of another script
     suffixes: tuple[str, ...] = ()  # endings that make an unknown word a verb
-    orders: tuple[str, ...] = ()  # endings that make an unknown word an imperative
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A concept at tokens `[start, end)`."""
+class Found(NamedTuple):
+    """What stands at each token: hits, grammar, whether it makes a predicate."""
 
-    start: int
-    end: int
-    concept: str
-    form: str
+    at: list[tuple[Hit, ...]]
+    grammar: list[frozenset[str]]
+    verb: list[bool]
+
+
+PREDICATES = frozenset(
+    {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
+)
+_NOTHING = Word((), frozenset(), False)
 
 
 @dataclass(slots=True)
@@ -58,22 +80,27 @@ class _Draft:
     first: dict[str, dict[str, list[Phrase]]] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     suffixes: list[str] = field(default_factory=list)
-    orders: list[str] = field(default_factory=list)
 
 
 def load(texts: Iterable[tuple[str, str]], parents: Mapping[str, Sequence[str]]) -> Lexicon:
-    """Compile lexicon texts, given as (name for errors, content). `parents` gives the wider concepts of each concept."""
+    """Compile lexicon texts, given as (name for errors, content). `parents` gives the wider concepts of each
+    concept.
+    """
     draft = _Draft()
     for name, text in texts:
         _read(name, text, draft)
-    words = {w: tuple(dict.fromkeys(_widen(readings, parents))) for w, readings in draft.words.items()}
+    words = {form: _word(readings, parents) for form, readings in draft.words.items()}
     first = {
         head: {second: _widen_phrases(phrases, parents) for second, phrases in seconds.items()}
         for head, seconds in draft.first.items()
     }
-    return Lexicon(
-        words, first, frozenset(draft.known), _spellings(draft.known), tuple(draft.suffixes), tuple(draft.orders)
-    )
+    return Lexicon(words, first, frozenset(draft.known), _spellings(draft.known), tuple(draft.suffixes))
+
+
+def _word(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Word:
+    hits = tuple(Hit(concept, form, 1) for concept, form in dict.fromkeys(_widen(readings, parents)))
+    grammar = frozenset(hit.concept for hit in hits if hit.concept.isupper())
+    return Word(hits, grammar, any(hit.form for hit in hits) or not grammar.isdisjoint(PREDICATES))
 
 
 def _widen(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Iterable[Reading]:
@@ -107,8 +134,8 @@ def _read(name: str, text: str, draft: _Draft) -> None:
 
 
 def _enter(draft: _Draft, concept: str, form: str, items: list[str]) -> None:
-    if concept in ("SUFFIX", "ORDER"):
-        (draft.suffixes if concept == "SUFFIX" else draft.orders).extend(items)
+    if concept == "SUFFIX":
+        draft.suffixes.extend(items)
         return
     for item in items:
         if "_" in item:
@@ -162,7 +189,9 @@ def _spellings(known: Iterable[str]) -> dict[str, str]:
 
 
 def forms_of(tokens: Sequence[Token], lexicon: Lexicon) -> list[str]:
-    """The form under which each token is looked up: as written if known, else repaired, else (if most are) read as transliterated."""
+    """The form under which each token is looked up: as written if known, else repaired, else (if most are) read as
+    transliterated.
+    """
     known, forms, strange = lexicon.known, [], []
     for index, token in enumerate(tokens):
         form = token.form
@@ -188,21 +217,35 @@ def _transliterate(tokens: Sequence[Token], forms: list[str], strange: list[int]
         forms[i] = reading
 
 
-def hits(forms: Sequence[str], lexicon: Lexicon) -> list[Hit]:
-    """Every concept in a row of tokens, words and phrases alike, in order of their first token."""
-    found: list[Hit] = []
+def look_up(forms: Sequence[str], lexicon: Lexicon) -> Found:
+    """Every concept in a row of tokens, words and phrases alike, under its first token."""
     words, first, count = lexicon.words, lexicon.first, len(forms)
+    whats = [words.get(form, _NOTHING) for form in forms]
+    found = Found([w.hits for w in whats], [w.grammar for w in whats], [w.verb for w in whats])
     for place, form in enumerate(forms):
-        for concept, grammar in words.get(form, ()):
-            found.append(Hit(place, place + 1, concept, grammar))
         seconds = first.get(form)
         if seconds is not None and place + 1 < count:
             after = place + 2 if forms[place + 1] == "," and place + 2 < count else place + 1
-            for phrase in (*seconds.get(forms[after], ()), *seconds.get(GAP, ())):
-                end = _phrase_end(forms, after, phrase.rest)
-                if end:
-                    found.append(Hit(place, end, phrase.concept, phrase.form))
+            for phrase in seconds.get(forms[after], ()):
+                _add_phrase(found, forms, place, after, phrase)
+            for phrase in seconds.get(GAP, ()):
+                _add_phrase(found, forms, place, after, phrase)
     return found
+
+
+def _add_phrase(found: Found, forms: Sequence[str], place: int, after: int, phrase: Phrase) -> None:
+    end = _phrase_end(forms, after, phrase.rest)
+    if end:
+        add(found, place, Hit(phrase.concept, phrase.form, end - place))
+
+
+def add(found: Found, place: int, hit: Hit) -> None:
+    """Put one more hit at a token."""
+    found.at[place] = (*found.at[place], hit)
+    if hit.concept.isupper():
+        found.grammar[place] |= {hit.concept}
+    if hit.form or hit.concept in PREDICATES:
+        found.verb[place] = True
 
 
 def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[str]) -> int:

@@ -1,9 +1,10 @@
 """Checks of a rule folder: `python -m nitka.watch.lint [FOLDER] [--against FILE.jsonl]`.
 
-Errors: an unknown flag, concept or group; a number used twice; a sentence of observations.txt that does not show its flag, or shows it though it
-must not; a pattern that no sentence needs; a rule without a conversation that shows it, or with fewer than three twins per language, or
-without `within` where it needs one; a conversation that comes out wrong; a flag without words. With `--against`, how much of the lexicon
-looks copied from that file: idioms of four or more content words, and idioms that match exactly one of its lines; together at most 5 %.
+Errors: an unknown flag, concept or group; a number used twice; a sentence of observations.txt that does not show its
+flag, or shows it though it must not; a pattern that no sentence needs; a rule without a conversation that shows it,
+or with fewer than three twins per language, or without `within` where it needs one; a conversation that comes out
+wrong; a flag without words. With `--against`, how much of the lexicon looks copied from that file: idioms of four or
+more content words, and idioms that match exactly one of its lines; together at most 5 %.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str) -> set[str]:
     """Where the patterns stand that are met in a sentence, read without memory."""
     found = set()
     for sentence in noticed.sentences:
-        before, wide = "", {}
+        before = ""
+        wide: observe.Keys = {}
         for clause in sentence.clauses:
             keys, before = observe.clause_keys(noticed.reading, clause, before)
             wide = {**keys, **wide}
@@ -138,7 +140,9 @@ def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str) -> set[str]:
                 for s in book.sources
                 if s.pattern.flag == flag and not s.pattern.wide and observe.met(s.pattern, keys)
             }
-        found |= {s.where for s in book.sources if s.pattern.flag == flag and s.pattern.wide and observe.met(s.pattern, wide)}
+        found |= {
+            s.where for s in book.sources if s.pattern.flag == flag and s.pattern.wide and observe.met(s.pattern, wide)
+        }
     return found
 
 
@@ -148,11 +152,7 @@ def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str) -> set[str]:
 def _rules(book: RuleBook, talks: Sequence[Conversation]) -> Iterator[str]:
     for rule in book.rules.values():
         for code in LANGUAGES:
-            if not any(rule.id in t.shows for t in talks if t.language == code):
-                yield f"{rule.id}: no conversation in {code} shows it"
-            twins = sum(rule.id in t.twin_of for t in talks if t.language == code)
-            if twins < TWINS:
-                yield f"{rule.id}: {twins} benign twins in {code}, {TWINS} needed"
+            yield from _covered(rule, [t for t in talks if t.language == code], code)
         if _needs_within(rule, book):
             yield f"{rule.id}: two groups with a long life and no `within`"
     for talk in talks:
@@ -161,6 +161,14 @@ def _rules(book: RuleBook, talks: Sequence[Conversation]) -> Iterator[str]:
             yield f"{talk.where}: unknown rules {' '.join(unknown)}"
         if talk.twin_of and not talk.apart:
             yield f"{talk.where}: nothing says what tells it apart"
+
+
+def _covered(rule: Rule, talks: Sequence[Conversation], code: str) -> Iterator[str]:
+    if not any(rule.id in talk.shows for talk in talks):
+        yield f"{rule.id}: no conversation in {code} shows it"
+    twins = sum(rule.id in talk.twin_of for talk in talks)
+    if twins < TWINS:
+        yield f"{rule.id}: {twins} benign twins in {code}, {TWINS} needed"
 
 
 def _needs_within(rule: Rule, book: RuleBook) -> bool:
@@ -194,7 +202,7 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
 
 def _content(idiom: tuple[str, lexicon.Phrase], words: lexicon.Lexicon) -> int:
     tokens = (idiom[0], *idiom[1].rest)
-    return sum(not any(c.isupper() for c, _ in words.words.get(t, ())) and t != lexicon.GAP for t in tokens)
+    return sum(not bool(t in words.words and words.words[t].grammar) and t != lexicon.GAP for t in tokens)
 
 
 def _matches(idiom: tuple[str, lexicon.Phrase], texts: Sequence[str]) -> int:

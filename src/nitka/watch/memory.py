@@ -1,33 +1,33 @@
 """The memory: what travels with the caller, and how it is moved on, bounded and joined.
 
-* `flags` says WHICH flags stand; the extension says when and by whom. A flag the extension does not know was put in by the caller and
-  counts as seen just before this message; one that is missing from `flags` is gone.
+* `flags` says WHICH flags stand; the extension says when and by whom. A flag the extension does not know was put in
+  by the caller and counts as seen just before this message; one that is missing from `flags` is gone.
 * A flag lives for so many messages after its last sighting, separately for each speaker.
-* Joining takes the older first and the younger last sighting. What must be left out to stay small is chosen by an order on keys alone (the
-  smallest speaker tags stay, the others' sightings become an unknown speaker's), so joining is associative, commutative and idempotent,
-  and no flag is ever lost. No counter is compared between two chains.
+* Joining takes the older first and the younger last sighting. What must be left out to stay small is chosen by an
+  order on keys alone (the smallest speaker tags stay, the others' sightings become an unknown speaker's), so joining
+  is associative, commutative and idempotent, and no flag is ever lost. No counter is compared between two chains.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from nitka.watch.packing import ID_BITS, IDS, RECENT, TAG_BITS, Extension, cap
-from nitka.watch.types import LIVES, SPEAKERS, FlagKind, Span, Speaker
+from nitka.watch.packing import ID_BITS, IDS, RECENT, TAG_BITS, Extension
+from nitka.watch.types import BITS, SPEAKERS, Kinds, Span, Speaker
 
 ROOM = 2040  # bytes of flags, antecedents and x, as JSON with blanks
 _FIXED = 50 + 130 + 30 + 200  # punctuation, antecedents, the frame of x, speakers and ids and rules at their largest
 _PAIR_BITS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Antecedent:
-    """The last person or thing mentioned: `kind` is person or thing, `concept` what it is, `form` f, m or pl, `ago` how many messages ago.
+class Antecedent(NamedTuple):
+    """The last person or thing mentioned: `kind` is person or thing, `concept` what it is, `form` f, m or pl, `ago`
+    how many messages ago.
 
-    `owner` says whose it is: the tag of the speaker who said "my", `~` and a tag after "your", empty when nobody knows.
+    `owner` says whose it is: the tag of the speaker who said "my", `~` and a tag after "your", empty when nobody
+    knows.
     """
 
     kind: str
@@ -37,14 +37,15 @@ class Antecedent:
     ago: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The state of one chain. `seen`: flag -> speaker tag -> ages after the last message. `foreign` flags and `assign` are echoed."""
+class Memory(NamedTuple):
+    """The state of one chain. `seen`: flag -> speaker tag -> ages after the last message. `foreign` flags and
+    `assign` are echoed.
+    """
 
-    seen: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
-    known: Mapping[str, Speaker] = field(default_factory=dict)
-    fired: Mapping[int, int] = field(default_factory=dict)
-    ids: Mapping[int, int] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, Span]] = {}
+    known: Mapping[str, Speaker] = {}
+    fired: Mapping[int, int] = {}
+    ids: Mapping[int, int] = {}
     recent: frozenset[tuple[int, int, int]] = frozenset()
     language: str = ""
     antecedents: tuple[Antecedent, ...] = ()
@@ -58,31 +59,39 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True)
 
 
-def aged(memory: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
+def aged(memory: Memory, kinds: Kinds) -> Memory:
     """One message later: every age up by one, flags whose life is over gone."""
     seen = {}
     for flag, spans in memory.seen.items():
-        life, top = LIVES[kinds[flag].life], cap(kinds[flag].life)
-        alive = {w: Span(min(s.first + 1, top), min(s.last + 1, top)) for w, s in spans.items() if s.last < life}
+        life, top = kinds.limits[flag]
+        alive = {}
+        for who, (first, last) in spans.items():
+            if last < life:
+                alive[who] = Span(first + 1 if first < top else top, last + 1 if last < top else top)
         if alive:
             seen[flag] = alive
-    antecedents = tuple(replace(a, ago=a.ago + 1) for a in memory.antecedents if a.ago < 6)
-    return replace(memory, seen=seen, antecedents=antecedents)
+    antecedents = tuple(a._replace(ago=a.ago + 1) for a in memory.antecedents if a.ago < 6)
+    return memory._replace(seen=seen, antecedents=antecedents)
 
 
 def with_sightings(memory: Memory, flags: Iterable[str], who: str) -> Memory:
     """Note that `who` showed these flags in the present message (age 0)."""
-    seen = {flag: dict(spans) for flag, spans in memory.seen.items()}
+    seen = dict(memory.seen)
     for flag in flags:
-        spans = seen.setdefault(flag, {})
-        spans[who] = Span(spans[who].first if who in spans else 0, 0)
-    return replace(memory, seen=seen)
+        spans = seen.get(flag, {})
+        seen[flag] = {**spans, who: Span(spans[who].first if who in spans else 0, 0)}
+    return memory._replace(seen=seen)
 
 
-def bounded(memory: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
-    """The same memory within its size: at most 8 speakers told apart, and as many (flag, speaker) pairs as there is room for."""
+def bounded(memory: Memory, kinds: Kinds) -> Memory:
+    """The same memory within its size: at most 8 speakers told apart, and as many (flag, speaker) pairs as there is
+    room for.
+    """
+    pairs_now = sum(map(len, memory.seen.values()))
+    if pairs_now + len(memory.known) <= SPEAKERS:
+        return _bounded_ids(memory)
     tags = {who for spans in memory.seen.values() for who in spans if who not in ("", "!")} | memory.known.keys()
-    if len(tags) <= SPEAKERS and sum(map(len, memory.seen.values())) <= 40:
+    if len(tags) <= SPEAKERS and pairs_now <= 40:
         return _bounded_ids(memory)
     kept = set(sorted(tags)[:SPEAKERS])
     seen = {flag: _fold(spans, kept | {"!"}) for flag, spans in memory.seen.items()}
@@ -90,7 +99,7 @@ def bounded(memory: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
     for who, flag in pairs[_pairs_room(seen, kinds) :]:
         seen[flag] = _fold(seen[flag], seen[flag].keys() - {who})
     known = {tag: s for tag, s in memory.known.items() if tag in kept}
-    return _bounded_ids(replace(memory, seen=seen, known=known))
+    return _bounded_ids(memory._replace(seen=seen, known=known))
 
 
 def _fold(spans: Mapping[str, Span], kept: Set[str]) -> dict[str, Span]:
@@ -106,11 +115,13 @@ def _join(one: Span, other: Span) -> Span:
     return Span(max(one.first, other.first), min(one.last, other.last))
 
 
-def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Mapping[str, FlagKind]) -> int:
-    """How many pairs beyond one unknown speaker a flag fit; falls as flags are added, which keeps joining associative."""
+def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Kinds) -> int:
+    """How many pairs beyond one unknown speaker a flag fit; falls as flags are added, which keeps joining
+    associative.
+    """
     names = sum(len(flag) + 4 for flag in seen)
-    own = sum(1 + 2 * cap(kinds[flag].life).bit_length() for flag in seen)
-    bits = (ROOM - _FIXED - names) * 4 * 8 // 5 - own
+    own = sum(1 + 2 * BITS[kinds[flag].life] for flag in seen)
+    bits = (ROOM - _FIXED - names) * 3 * 8 // 4 - own
     return max(0, bits // _PAIR_BITS)
 
 
@@ -119,10 +130,10 @@ def _bounded_ids(memory: Memory) -> Memory:
     recent = frozenset(sorted(r for r in memory.recent if r[0] in ids)[:RECENT])
     if len(ids) == len(memory.ids) and len(recent) == len(memory.recent):
         return memory
-    return replace(memory, ids=ids, recent=recent)
+    return memory._replace(ids=ids, recent=recent)
 
 
-def extension(memory: Memory, kinds: Mapping[str, FlagKind]) -> Extension:
+def extension(memory: Memory, kinds: Kinds) -> Extension:
     """What goes into `x`. Every speaker with a sighting is listed there, so that its tag can be written once."""
     known = dict(memory.known)
     for spans in memory.seen.values():
@@ -133,7 +144,7 @@ def extension(memory: Memory, kinds: Mapping[str, FlagKind]) -> Extension:
     return Extension(spans_by_number, known, memory.fired, memory.ids, memory.recent)
 
 
-def join(memories: Iterable[Memory], kinds: Mapping[str, FlagKind]) -> Memory:
+def join(memories: Iterable[Memory], kinds: Kinds) -> Memory:
     """Join memories of one target. No memory at all joins to an empty one."""
     whole = Memory()
     for memory in memories:
@@ -141,7 +152,7 @@ def join(memories: Iterable[Memory], kinds: Mapping[str, FlagKind]) -> Memory:
     return whole
 
 
-def _joined(one: Memory, other: Memory, kinds: Mapping[str, FlagKind]) -> Memory:
+def _joined(one: Memory, other: Memory, kinds: Kinds) -> Memory:
     seen = {flag: dict(spans) for flag, spans in one.seen.items()}
     for flag, spans in other.seen.items():
         into = seen.setdefault(flag, {})

@@ -1,9 +1,10 @@
 """Clean text whose every character still knows its place in the message.
 
-Rules: offsets are code points of the message as given. Characters may be dropped (zero-width, combining marks), replaced (lone
-surrogates become U+FFFD, one for one; full-width and decorated letters their plain form) or composed (и + breve = й), never reordered.
-Case is folded and ё becomes е. What needs to know words (digits for letters, stretched vowels, look-alike letters) is done per token in
-`tokens`, because «о» in a Latin word and "o" in a Russian one are told apart only by their neighbours.
+Rules: offsets are code points of the message as given. Characters may be dropped (zero-width, combining marks),
+replaced (lone surrogates become U+FFFD, one for one; full-width and decorated letters their plain form) or composed
+(и + breve = й), never reordered. Case is folded and ё becomes е. What needs to know words (digits for letters,
+stretched vowels, look-alike letters) is done per token in `tokens`, because «о» in a Latin word and "o" in a Russian
+one are told apart only by their neighbours.
 """
 
 from __future__ import annotations

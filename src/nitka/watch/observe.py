@@ -1,7 +1,8 @@
 """Observations: which flags the clauses of a message show.
 
-Each clause becomes a set of keys: its concepts, its grammar, `act:concept` for what somebody is to do, and features that begin with `#`. A
-pattern is met when one key of each of its groups is there and none of those it forbids. Nothing that is quoted or retold is looked at.
+Each clause becomes a set of keys: its concepts, its grammar, `act:concept` for what somebody is to do, and features
+that begin with `#`. A pattern is met when one key of each of its groups is there and none of those it forbids.
+Nothing that is quoted or retold is looked at.
 """
 
 from __future__ import annotations
@@ -101,23 +102,28 @@ def observe(
 def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, str]:
     """The keys of one clause and the act of its last verb."""
     keys: Keys = {}
-    strength = "" if clause.subordinate == "IF" else "#req"
     for place in range(clause.start, clause.end):
-        hits = reading.at[place]
-        acts: dict[str, str] = {}
-        for hit in hits:
-            keys.setdefault(hit.concept, (hit.start, hit.end))
-            if hit.form and hit.form != "x":
-                act = acts.get(hit.form)
-                if act is None:
-                    act = acts[hit.form] = act_of(reading, clause, place, hit.form, before)
-                keys.setdefault(f"{act}:{hit.concept}", (hit.start, hit.end))
-                if act in REQUESTS and strength:
-                    keys.setdefault(strength, (hit.start, hit.end))
-        told = [a for a in acts.values() if a != "none"]
-        before = told[0] if told else before
+        if reading.at[place]:
+            before = _token_keys(keys, reading, clause, place, before)
     _features(keys, reading, clause)
     return keys, before
+
+
+def _token_keys(keys: Keys, reading: Reading, clause: Clause, place: int, before: str) -> str:
+    """Add the keys of one token; returns its act if it has one, else `before`."""
+    acts: dict[str, str] = {}
+    for concept, form, width in reading.at[place]:
+        span = (place, place + width)
+        if concept not in keys:
+            keys[concept] = span
+        if form and form != "x":
+            act = acts.get(form)
+            if act is None:
+                act = acts[form] = act_of(reading, clause, place, form, before)
+            keys.setdefault(f"{act}:{concept}", span)
+            if act in REQUESTS and clause.subordinate != "IF":
+                keys.setdefault("#req", span)
+    return next((act for act in acts.values() if act != "none"), before)
 
 
 def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
@@ -143,7 +149,12 @@ def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
     """A wish without a verb of doing: "need your code", "your code please", «с тебя фото», "code?"."""
     if "#neg" in keys or "#if" in keys:
         return
-    if ("NEED" in keys or "WANT" in keys or "GIVEME" in keys) and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
+    if (
+        ("NEED" in keys or "WANT" in keys or "GIVEME" in keys)
+        and "HE" not in keys
+        and "THEY" not in keys
+        and "SHE" not in keys
+    ):
         keys.setdefault("#req", next(keys[k] for k in ("NEED", "WANT", "GIVEME") if k in keys))
         return
     verbal = any(reading.verb[i] for i in range(clause.start, clause.end))
@@ -152,9 +163,7 @@ def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
 
 
 def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
-    if not any(t.kind == NUMBER for t in reading.tokens[clause.start : clause.end]) and not any(
-        k[0] == "N" and k[1:].isdigit() for k in keys
-    ):
+    if not any(clause.start <= place < clause.end for place in reading.numbers):
         return
     keys["#number"] = (clause.start, clause.end)
     for age, start, end in self_ages(reading, clause):
@@ -243,7 +252,7 @@ def _idioms(reading: Reading, sentence: Sentence, number: int) -> Iterator[Sight
         for place in range(clause.start, clause.end):
             for hit in reading.at[place]:
                 if hit.concept[0] == "!" and not _denied(reading, clause.start, place):
-                    yield _sighting(hit.concept[1:], (hit.start, hit.end), reading, number)
+                    yield _sighting(hit.concept[1:], (place, place + hit.width), reading, number)
 
 
 def _denied(reading: Reading, first: int, place: int) -> bool:

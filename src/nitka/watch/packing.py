@@ -1,18 +1,19 @@
-"""The extension `x` of a memory as a short string: bits, written in base 85.
+"""The extension `x` of a memory as a short string: bits, written in base 64.
 
-Everything has a fixed width, so that the size is bounded: ages take as many bits as the flag's life needs, flags and rules are named by
-their fixed numbers (0 to 127). Layout of version 1: speakers, message ids, rules fired, alerts of those messages, flags.
+Everything has a fixed width, so that the size is bounded: ages take as many bits as the flag's life needs, flags and
+rules are named by their fixed numbers (0 to 127). Layout of version 1: speakers, message ids, rules fired, alerts of
+those messages, flags.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from nitka.watch.errors import WatchError
-from nitka.watch.types import AGE_CAP, ROLES, SEVERITIES, SPEAKERS, Span, Speaker
+from nitka.watch.types import BITS, ROLES, SPEAKERS, Span, Speaker
 
 VERSION = 1
 TAG_BITS = 20
@@ -20,36 +21,24 @@ ID_BITS = 24
 IDS = 8
 RECENT = 64
 _AGES = ("", "adult", "minor")
-_BITS = {"P": 8, "L": 8, "M": 6, "S": 4}
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """What `x` holds. `spans`: flag number -> speaker ("" unknown, "!" the caller, else a tag) -> ages. `ids`: message hash -> how many
-    messages with an id came after it. `fired`: rule number -> severity. `recent`: (message hash, rule number, severity) of those ids."""
+class Extension(NamedTuple):
+    """What `x` holds. `spans`: flag number -> speaker ("" unknown, "!" the caller, else a tag) -> ages. `ids`:
+    message hash -> how many messages with an id came after it. `fired`: rule number -> severity. `recent`: (message
+    hash, rule number, severity) of those ids.
+    """
 
-    spans: Mapping[int, Mapping[str, Span]] = field(default_factory=dict)
-    known: Mapping[str, Speaker] = field(default_factory=dict)
-    fired: Mapping[int, int] = field(default_factory=dict)
-    ids: Mapping[int, int] = field(default_factory=dict)
+    spans: Mapping[int, Mapping[str, Span]] = {}
+    known: Mapping[str, Speaker] = {}
+    fired: Mapping[int, int] = {}
+    ids: Mapping[int, int] = {}
     recent: frozenset[tuple[int, int, int]] = frozenset()
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.value, self.size = 0, 0
-
-    def put(self, number: int, bits: int) -> None:
-        self.value |= min(number, (1 << bits) - 1) << self.size
-        self.size += bits
-
-    def text(self) -> str:
-        return base64.b85encode(self.value.to_bytes((self.size + 7) // 8, "little")).decode("ascii")
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.value, self.size = int.from_bytes(base64.b85decode(text), "little"), 0
+        self.value, self.size = int.from_bytes(base64.b64decode(text, validate=True), "little"), 0
 
     def get(self, bits: int) -> int:
         number = (self.value >> self.size) & ((1 << bits) - 1)
@@ -57,56 +46,61 @@ class _Reader:
         return number
 
 
+Fields = list[tuple[int, int]]  # (number, bits)
+
+
 def pack(ext: Extension, lives: Mapping[int, str]) -> str:
     """The string; `lives` gives each flag number's life."""
-    out = _Writer()
     tags = sorted(ext.known)[:SPEAKERS]
-    out.put(len(tags), 4)
-    for tag in tags:
-        speaker = ext.known[tag]
-        out.put(int(tag, 16), TAG_BITS)
-        out.put(_AGES.index(speaker.age), 2)
-        out.put(ROLES.index(speaker.role), 3)
     ids = sorted(ext.ids)[:IDS]
-    out.put(len(ids), 4)
-    for identity in ids:
-        out.put(identity, ID_BITS)
-        out.put(ext.ids[identity], 3)
-    _pack_rules(out, ext, ids)
-    _pack_spans(out, ext, ["", "!", *tags], lives)
-    return out.text()
+    fields: Fields = [(len(tags), 4), *((_speaker_number(ext.known[tag]), TAG_BITS + 5) for tag in tags)]
+    fields.append((len(ids), 4))
+    fields += [(identity | ext.ids[identity] << ID_BITS, ID_BITS + 3) for identity in ids]
+    fields += _rule_fields(ext, ids)
+    fields += _span_fields(ext, ["", "!", *tags], lives)
+    value = size = 0
+    for number, bits in fields:
+        value |= number << size
+        size += bits
+    return base64.b64encode(value.to_bytes((size + 7) // 8, "little")).decode("ascii")
 
 
-def _pack_rules(out: _Writer, ext: Extension, ids: list[int]) -> None:
-    out.put(sum(1 << n for n in ext.fired), 128)
-    for number in sorted(ext.fired):
-        out.put(ext.fired[number], 2)
+def _speaker_number(speaker: Speaker) -> int:
+    return int(speaker.tag, 16) | _AGES.index(speaker.age) << TAG_BITS | ROLES.index(speaker.role) << TAG_BITS + 2
+
+
+def _rule_fields(ext: Extension, ids: list[int]) -> Fields:
+    fields = [(_bitmap(ext.fired), 128), *((ext.fired[number], 2) for number in sorted(ext.fired))]
     recent = sorted(ext.recent)[:RECENT]
-    out.put(len(recent), 7)
-    for identity, number, severity in recent:
-        out.put(ids.index(identity), 3)
-        out.put(number, 7)
-        out.put(severity, 2)
+    return [*fields, (len(recent), 7), *((ids.index(i) | n << 3 | s << 10, 12) for i, n, s in recent)]
 
 
-def _pack_spans(out: _Writer, ext: Extension, who: list[str], lives: Mapping[int, str]) -> None:
-    out.put(sum(1 << n for n in ext.spans), 128)
+def _bitmap(numbers: Iterable[int]) -> int:
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
+
+
+def _span_fields(ext: Extension, who: list[str], lives: Mapping[int, str]) -> Fields:
+    fields: Fields = [(_bitmap(ext.spans), 128)]
+    place = {tag: index for index, tag in enumerate(who)}
     for number in sorted(ext.spans):
-        spans, bits = ext.spans[number], _BITS[lives[number]]
-        if spans.keys() == {""}:
-            out.put(0, 1)
+        spans, bits = ext.spans[number], BITS[lives[number]]
+        if len(spans) == 1 and "" in spans:
+            fields.append((0, 1))
         else:
-            out.put(1, 1)
-            out.put(sum(1 << i for i, tag in enumerate(who) if tag in spans), len(who))
-        for tag in who:
-            if tag in spans:
-                out.put(spans[tag].first, bits)
-                out.put(spans[tag].last, bits)
+            fields.append((1 | _bitmap(place[tag] for tag in spans) << 1, len(who) + 1))
+        for tag in sorted(spans, key=place.__getitem__):
+            first, last = spans[tag]
+            fields.append((first | last << bits, 2 * bits))
+    return fields
 
 
 def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
-    """Read the string back. Raises `WatchError` if it is not one of ours; flags without a life (rules since removed) cannot be skipped
-    and end the reading."""
+    """Read the string back. Raises `WatchError` if it is not one of ours; a flag that has since been removed ends the
+    reading.
+    """
     try:
         read = _Reader(text)
         tags = [_speaker(read) for _ in range(read.get(4))]
@@ -125,7 +119,12 @@ def _speaker(read: _Reader) -> Speaker:
 
 
 def _set(bits: int) -> list[int]:
-    return [n for n in range(128) if bits >> n & 1] if bits else []
+    numbers = []
+    while bits:
+        lowest = bits & -bits
+        numbers.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return numbers
 
 
 def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int, dict[str, Span]]:
@@ -133,20 +132,11 @@ def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int,
     for number in _set(read.get(128)):
         if number not in lives:
             return spans
-        bits = _BITS[lives[number]]
+        bits = BITS[lives[number]]
         present = read.get(len(who)) if read.get(1) else 1
-        spans[number] = {}
-        for index, tag in enumerate(who):
-            if present >> index & 1:
-                first, last = read.get(bits), read.get(bits)
-                spans[number][tag] = Span(max(first, last), last)
+        found = spans[number] = {}
+        for index in _set(present):
+            both = read.get(2 * bits)
+            last = both >> bits
+            found[who[index]] = Span(max(both & (1 << bits) - 1, last), last)
     return spans
-
-
-def cap(life: str) -> int:
-    """The highest age that a flag of this life can have."""
-    return min(AGE_CAP, (1 << _BITS[life]) - 1)
-
-
-def severity_number(name: str) -> int:
-    return SEVERITIES.index(name)

@@ -1,15 +1,14 @@
 """`parse`, `merge`, and the same in JSON (the wire contract of Tisane's `/parse`).
 
-`parse` is a function: same text, settings and memory, same result, in any process. It is total: any string, lone surrogates and NUL
-included, gives a result; only malformed settings or memory raise `WatchError`.
+`parse` is a function: same text, settings and memory, same result, in any process. It is total: any string, lone
+surrogates and NUL included, gives a result; only malformed settings or memory raise `WatchError`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nitka.watch import assign, engine, memory, settings, wire_memory
 from nitka.watch.data import default
@@ -23,13 +22,20 @@ from nitka.watch.types import Alert, Entity, Finding
 
 MOST_CONTENT = 1 << 20  # code points of one message over the wire
 NEAREST = {  # our tags -> the nearest that other clients know
-    "scam": "scam", "extortion": "extortion", "threat": "threat", "pii": "pii", "credentials": "credentials", "payment": "payment",
-}  # fmt: skip
+    "extortion_risk": "extortion",
+    "money_laundering": "payment",
+    "phishing": "credentials",
+    "hacking": "credentials",
+    "pressure": "threat",
+    "overpayment": "payment",
+    "advance_fee": "payment",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one message gave. `alerts` come from combinations, `findings` from this message alone; `flags` are what it showed."""
+class Result(NamedTuple):
+    """What one message gave. `alerts` come from combinations, `findings` from this message alone; `flags` are what it
+    showed.
+    """
 
     text: str
     language: str
@@ -43,8 +49,7 @@ class Result:
     ignored_settings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A result and the memory for the next message, as JSON values."""
 
     result: Result
@@ -61,8 +66,9 @@ def parse(
 ) -> Parsed:
     """Read one message with the memory of those before it.
 
-    `language` is a code, several joined by `|`, or `*`. `memory` is what the last call returned, possibly edited; it goes before
-    `settings["memory"]`. `watch` is a rule set made by `load`, the packaged one if absent. Raises `WatchError`.
+    `language` is a code, several joined by `|`, or `*`. `memory` is what the last call returned, possibly edited; it
+    goes before `settings["memory"]`. `watch` is a rule set made by `load`, the packaged one if absent. Raises
+    `WatchError`.
     """
     watch = watch or default()
     return _parse(watch, text, codes_of(language, watch), _settings(settings), memory)
@@ -77,7 +83,7 @@ def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, gi
     noticed = engine.step(watch, text, codes, before, wanted.speaker, wanted.message_id)
     region = wanted.region or ("RU" if noticed.language == "ru" else "")
     named = entities(text, noticed.reading, noticed.sentences, region) if wanted.entities or wanted.abuse else ()
-    spans = [(x.start, x.end) for x in (*noticed.alerts, *named)]
+    spans = [*((a.start, a.end) for a in noticed.alerts), *((e.start, e.end) for e in named)]
     result = Result(
         text=text,
         language=noticed.language,
@@ -141,7 +147,8 @@ def _covering(
 
 
 def merge(memories: Iterable[Mapping[str, Any] | None], *, watch: Watch | None = None) -> dict[str, Any]:
-    """Join memories of one target, for instance of several callers: the older first sighting and the younger last one of each flag.
+    """Join memories of one target, for instance of several callers: the older first sighting and the younger last one
+    of each flag.
 
     Associative, commutative and idempotent. Raises `WatchError` with the index of a malformed memory.
     """
@@ -225,7 +232,7 @@ class _Places:
 
 def _alert(alert: Alert, why: str, places: _Places, wanted: Settings) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": alert.type, "severity": alert.severity} | places.place(alert.start, alert.end)
-    entry["tags"] = list(alert.tags)
+    entry["tags"] = list(dict.fromkeys([*alert.tags, *(NEAREST[tag] for tag in alert.tags if tag in NEAREST)]))
     entry["rule"] = alert.rule
     if alert.speaker:
         entry["speaker"] = alert.speaker
@@ -274,7 +281,13 @@ def error_json(error: WatchError) -> dict[str, Any]:
     return {"statusCode": error.status, "message": str(error)}
 
 
-NAMES = {"en": ("English", "English"), "ru": ("Russian", "русский"), "es": ("Spanish", "español"), "de": ("German", "Deutsch"), "fr": ("French", "français")}  # fmt: skip # noqa: E501
+NAMES = {
+    "en": ("English", "English"),
+    "ru": ("Russian", "русский"),
+    "es": ("Spanish", "español"),
+    "de": ("German", "Deutsch"),
+    "fr": ("French", "français"),
+}
 
 
 def languages(*, watch: Watch | None = None) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
-"""Reading a folder of rules: `concepts.txt`, `flags.toml`, `observations.txt`, and any number of `*.toml` with `[[rule]]` tables.
+"""Reading a folder of rules: `concepts.txt`, `flags.toml`, `observations.txt`, and any number of `*.toml` with
+`[[rule]]` tables.
 
-Examples, twins and reasons stand in the same files and are read by `lint`; here they are skipped. `README.md` beside this file describes
-the formats. A user's folder has the same files, all of them optional; its numbers lie between 96 and 127.
+Examples, twins and reasons stand in the same files and are read by `lint`; here they are skipped. `README.md` beside
+this file describes the formats. A user's folder has the same files, all of them optional; its numbers lie between 96
+and 127.
 """
 
 from __future__ import annotations
@@ -124,7 +126,9 @@ def _flag(book: RuleBook, name: str, entry: Mapping[str, Any]) -> None:
 
 
 def _observations(book: RuleBook, text: str) -> None:
-    """`[flag]`, then `+ pattern` (one clause) or `~ pattern` (one sentence), then examples `en: ...` and counter-examples `en-: ...`."""
+    """`[flag]`, then `+ pattern` (one clause) or `~ pattern` (one sentence), then examples `en: ...` and
+    counter-examples `en-: ...`.
+    """
     flag = ""
     for number, raw in enumerate(text.splitlines(), 1):
         line, where = raw.strip(), f"observations.txt:{number}"
@@ -178,13 +182,24 @@ def _rule(entry: Mapping[str, Any], groups: Mapping[str, frozenset[str]], where:
         raise RuleError(where, "an unknown severity or speaker", f"{' '.join(SEVERITIES)}; any same")
     whole = formula.parse(entry["formula"], groups, where=f"{where}.formula")
     return Rule(
-        id=entry["id"], number=entry["number"], formula=whole, type=entry["type"], tags=tuple(entry["tags"]), severity=entry["severity"],
-        speaker=entry.get("speaker", "any"), suppress=frozenset(entry.get("suppress", ())), within=entry.get("within", 0),
-        same_message=entry.get("same_message", False), requires=formula.parse(entry.get("requires", ""), groups, where=where),
-        severity_if=tuple(_when(w, groups, where) for w in entry.get("severity_if", ())), minors=entry.get("minors", True),
-        adults=entry.get("adults", False), peers=entry.get("peers", False), needs_role=entry.get("needs_role", ""),
+        id=entry["id"],
+        number=entry["number"],
+        formula=whole,
+        type=entry["type"],
+        tags=tuple(entry["tags"]),
+        severity=entry["severity"],
+        speaker=entry.get("speaker", "any"),
+        suppress=frozenset(entry.get("suppress", ())),
+        within=entry.get("within", 0),
+        same_message=entry.get("same_message", False),
+        requires=formula.parse(entry.get("requires", ""), groups, where=where),
+        severity_if=tuple(_when(w, groups, where) for w in entry.get("severity_if", ())),
+        minors=entry.get("minors", True),
+        adults=entry.get("adults", False),
+        peers=entry.get("peers", False),
+        needs_role=entry.get("needs_role", ""),
         flags=frozenset().union(*whole.groups),
-    )  # fmt: skip
+    )
 
 
 def _when(entry: Mapping[str, Any], groups: Mapping[str, frozenset[str]], where: str) -> When:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nitka.watch.engine import Who, who
 from nitka.watch.errors import WatchError, kind
 from nitka.watch.types import ROLES
 
 FORMATS = ("review", "dialogue", "shortpost", "longform", "proofread", "alias", "search")
-SWITCHES = {"state": False, "abuse": True, "entities": True, "snippets": False, "explain": False, "words": False, "parses": False}
+SWITCHES = {
+    "state": False,
+    "abuse": True,
+    "entities": True,
+    "snippets": False,
+    "explain": False,
+    "words": False,
+    "parses": False,
+}
 DEFAULTS_NOT_SERVED = ("sentiment", "topics")
-SERVED = {*SWITCHES, "memory", "format", "offset", "sentence_index", "speaker", "message_id", "region", "offset_unit", "explanation_language"}
+SERVED = {
+    *SWITCHES,
+    "memory",
+    "format",
+    "offset",
+    "sentence_index",
+    "speaker",
+    "message_id",
+    "region",
+    "offset_unit",
+    "explanation_language",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """One request's settings, checked."""
 
     state: bool = False

@@ -1,14 +1,15 @@
 """Tokens: words, numbers, punctuation, links, each with its place in the message.
 
-A token's `form` is what the lexicons are asked for. Letters spelled apart ("w.h.a.t.s") are joined, letters of two scripts in one word are
-folded to the script of the majority. Repairs that need a vocabulary (`repairs`) are proposed here and chosen by the lexicon.
+A token's `form` is what the lexicons are asked for. Letters spelled apart ("w.h.a.t.s") are joined, letters of two
+scripts in one word are folded to the script of the majority. Repairs that need a vocabulary (`repairs`) are proposed
+here and chosen by the lexicon.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nitka.watch.normalise import Clean
 
@@ -22,7 +23,9 @@ _TOKEN = re.compile(
     r"|(?P<w>[@$]{0,2}\w[\w@$]*(?:'[^\W\d_]+)?)"
     r"|(?P<p>(?!(?<=\w)-(?=\w))[^\w\s]|\n)"
 )
-_PLAIN_TOKEN = re.compile(r"(?P<n>\d+(?:[.,]\d+)*(?![^\W_]))|(?P<w>\w+(?:'[^\W\d_]+)?)|(?P<p>(?!(?<=\w)-(?=\w))[^\w\s]|\n)")
+_PLAIN_TOKEN = re.compile(
+    r"(?P<n>\d+(?:[.,]\d+)*(?![^\W_]))|(?P<w>\w+(?:'[^\W\d_]+)?)|(?P<p>(?!(?<=\w)-(?=\w))[^\w\s]|\n)"
+)
 _ODD = re.compile(r"[@$]|https?:|www\.|(?<!\w)[^\W\d_][ .\-_*·•][^\W\d_](?:[ .\-_*·•]|\Z)")
 _LATIN = re.compile("[a-z]")
 _CYRILLIC = re.compile("[а-я]")
@@ -33,8 +36,7 @@ _LETTERS_CYRILLIC = str.maketrans("013460@", "оизчбоа")
 _STRETCH = re.compile(r"(.)\1{2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token. `start` and `end` are code points of the message."""
 
     form: str
@@ -47,8 +49,9 @@ def tokenise(clean: Clean) -> list[Token]:
     """Cut the clean text into tokens, in order. Linear: every repetition is bounded or possessive by construction."""
     text = clean.text
     pattern = _TOKEN if _ODD.search(text) else _PLAIN_TOKEN
-    if clean.at is None and pattern is _PLAIN_TOKEN:
-        return [_token(m, m.start(), m.end()) for m in pattern.finditer(text)]
+    mixed = not text.isascii() and _LATIN.search(text) is not None
+    if clean.at is None and pattern is _PLAIN_TOKEN and not mixed:
+        return [Token(m.group(), m.lastgroup or MARK, m.start(), m.end()) for m in pattern.finditer(text)]
     return [_token(m, *clean.span(m.start(), m.end())) for m in pattern.finditer(text)]
 
 
@@ -69,7 +72,9 @@ def _one_script(word: str) -> str:
 
 
 def repairs(word: str) -> Iterator[str]:
-    """Plainer spellings of a word no lexicon knows, likeliest first: letters for digits, stretched letters shortened."""
+    """Plainer spellings of a word no lexicon knows, likeliest first: letters for digits, stretched letters
+    shortened.
+    """
     if len(word) > 40:
         return
     if word.endswith("'s"):

@@ -1,21 +1,26 @@
-"""The frozen values of the watch. Offsets are code points of the message unless a name says otherwise; severities are the four words."""
+"""The frozen values of the watch. Offsets are code points of the message unless a name says otherwise; severities are
+the four words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 SEVERITIES = ("low", "medium", "high", "extreme")
 LIVES: Mapping[str, int] = {"P": 1 << 30, "L": 200, "M": 60, "S": 15}  # in messages, from the last sighting
 AGE_CAP = 255  # an age is counted up to here and then stands still
+BITS: Mapping[str, int] = {"P": 8, "L": 8, "M": 6, "S": 4}  # that an age of each life takes in a memory
 ROLES = ("", "adult", "minor", "guardian", "staff", "assistant", "system")
 SPEAKERS = 8  # told apart in one memory
 
 
 @dataclass(frozen=True, slots=True)
 class FlagKind:
-    """One kind of flag: its fixed number, group, life (a key of `LIVES`) and who sets it (A actor, T target, X anybody)."""
+    """One kind of flag: its fixed number, group, life (a key of `LIVES`) and who sets it (A actor, T target, X
+    anybody).
+    """
 
     id: str
     number: int
@@ -27,8 +32,21 @@ class FlagKind:
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Kinds(dict[str, FlagKind]):
+    """The flags of a rule set by id, with what is looked up all the time: `lives` by number, `limits` (life, highest
+    age) by id.
+    """
+
+    def __init__(self, kinds: Mapping[str, FlagKind]) -> None:
+        super().__init__(kinds)
+        self.lives = {kind.number: kind.life for kind in kinds.values()}
+        self.limits = {
+            flag: (LIVES[kind.life], min(AGE_CAP, (1 << BITS[kind.life]) - 1)) for flag, kind in kinds.items()
+        }
+        self.set_by = {flag: kind.set_by for flag, kind in kinds.items()}
+
+
+class Sighting(NamedTuple):
     """A flag seen in this message. `order` is its position among the message's tokens."""
 
     flag: str
@@ -38,16 +56,14 @@ class Sighting:
     order: int
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Ages, in messages, of the first and the last sighting; the message being read is 0. `first >= last` always."""
 
     first: int
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(NamedTuple):
     """What the caller said of a speaker, under a hashed id. `age` is "", "adult" or "minor"; `role` one of `ROLES`."""
 
     tag: str
@@ -57,7 +73,9 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Groups of flags, one of each to be seen; `order` are pairs (i, j): some flag of group i before some flag of group j."""
+    """Groups of flags, one of each to be seen; `order` are pairs (i, j): some flag of group i before some flag of
+    group j.
+    """
 
     groups: tuple[frozenset[str], ...] = ()
     order: tuple[tuple[int, int], ...] = ()
@@ -65,7 +83,9 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Another severity: if `formula` holds, if all is within so many messages, if a group is met by nothing but flags in `only`."""
+    """Another severity: if `formula` holds, if all is within so many messages, if a group is met by nothing but flags
+    in `only`.
+    """
 
     severity: str
     formula: Formula = Formula()
@@ -75,7 +95,9 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One combination. `speaker` is same or any; `within` is the most messages between its parts (0: as long as the flags live)."""
+    """One combination. `speaker` is same or any; `within` is the most messages between its parts (0: as long as the
+    flags live).
+    """
 
     id: str
     number: int
@@ -108,7 +130,9 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One flag behind an alert; `speaker` is the id as given for the present speaker, `#` and a hash for another, "" when unknown."""
+    """One flag behind an alert; `speaker` is the id as given for the present speaker, `#` and a hash for another, ""
+    when unknown.
+    """
 
     flag: str
     messages_ago: int

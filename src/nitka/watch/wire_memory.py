@@ -1,7 +1,9 @@
-"""The memory as JSON: reading what a caller sends back, with every error named by its path, and writing what goes out.
+"""The memory as JSON: reading what a caller sends back, with every error named by its path, and writing what goes
+out.
 
-`{"flags": [...], "antecedents": [...], "assign": [...], "x": {"v": 1, "l": "ru", "s": "..."}}`; absent, null and {} are the same empty
-memory. Values of ours that are unknown here (another analyser's codes, families, features) are echoed.
+`{"flags": [...], "antecedents": [...], "assign": [...], "x": {"v": 1, "l": "ru", "s": "..."}}`; absent, null and {}
+are the same empty memory. Values of ours that are unknown here (another analyser's codes, families, features) are
+echoed.
 """
 
 from __future__ import annotations
@@ -13,19 +15,29 @@ from nitka.watch.assign import check
 from nitka.watch.errors import TooLarge, WatchError, kind
 from nitka.watch.memory import Antecedent, Memory, canonical, extension
 from nitka.watch.packing import VERSION, Extension, pack, unpack
-from nitka.watch.types import FlagKind, Span
+from nitka.watch.types import Kinds, Span
 
 CODES = {
-    "PEBD": "agents_of_bad_things", "BADANML": "bad_animal", "BULKMSG": "bulk_message", "DETHR": "death_related", "EARNMUCH": "make_money",
-    "IDEP": "my_departure", "SECO": "sexually_conservative", "TRPA": "trusted_party", "WSTE": "waste", "WOPR": "won_prize",
-    "WFH": "work_from_home", "ORG": "organization", "ROLE": "role",
-}  # fmt: skip
+    "PEBD": "agents_of_bad_things",
+    "BADANML": "bad_animal",
+    "BULKMSG": "bulk_message",
+    "DETHR": "death_related",
+    "EARNMUCH": "make_money",
+    "IDEP": "my_departure",
+    "SECO": "sexually_conservative",
+    "TRPA": "trusted_party",
+    "WSTE": "waste",
+    "WOPR": "won_prize",
+    "WFH": "work_from_home",
+    "ORG": "organization",
+    "ROLE": "role",
+}
 MOST_ENTRIES, MOST_BYTES = 64, 16 * 1024
 _KEYS = ("flags", "antecedents", "assign", "x")
 CALLER = "!"
 
 
-def load(value: object, kinds: Mapping[str, FlagKind], path: str = "settings.memory") -> Memory:
+def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
     """Read a memory. Raises `WatchError`; `TooLarge` when the echoed part is over 64 entries or 16 KB."""
     if isinstance(value, Memory):
         return value
@@ -43,16 +55,23 @@ def load(value: object, kinds: Mapping[str, FlagKind], path: str = "settings.mem
     check(assign, f"{path}.assign")
     _limit((*foreign, *assign, *mentions), path)
     return Memory(
-        seen=_seen(ours, ext, kinds), known={t: s for t, s in ext.known.items() if s.age or s.role}, fired=ext.fired, ids=ext.ids,
-        recent=ext.recent, language=language, antecedents=mine, foreign=_sorted(foreign), assign=_sorted(assign), mentions=_sorted(mentions),
-    )  # fmt: skip
+        seen=_seen(ours, ext, kinds),
+        known={t: s for t, s in ext.known.items() if s.age or s.role},
+        fired=ext.fired,
+        ids=ext.ids,
+        recent=ext.recent,
+        language=language,
+        antecedents=mine,
+        foreign=_sorted(foreign),
+        assign=_sorted(assign),
+        mentions=_sorted(mentions),
+    )
 
 
-def dump(memory: Memory, kinds: Mapping[str, FlagKind]) -> dict[str, Any]:
+def dump(memory: Memory, kinds: Kinds) -> dict[str, Any]:
     """Write a memory."""
-    lives = {kind.number: kind.life for kind in kinds.values()}
     flags = sorted(memory.seen, key=lambda flag: kinds[flag].number)
-    x: dict[str, Any] = {"v": VERSION, "s": pack(extension(memory, kinds), lives)}
+    x: dict[str, Any] = {"v": VERSION, "s": pack(extension(memory, kinds), kinds.lives)}
     if memory.language:
         x["l"] = memory.language
     return {
@@ -67,9 +86,8 @@ def flag_name(entry: object) -> str:
     """The name of a flag in either form; empty when it is in neither."""
     if isinstance(entry, str):
         return CODES.get(entry, entry)
-    if isinstance(entry, Mapping) and isinstance(entry.get("value"), str):
-        return CODES.get(entry["value"], entry["value"])
-    return ""
+    value = entry.get("value") if isinstance(entry, Mapping) else None
+    return CODES.get(value, value) if isinstance(value, str) else ""
 
 
 def _list(value: Mapping[str, Any], key: str, path: str) -> list[Any]:
@@ -81,7 +99,7 @@ def _list(value: Mapping[str, Any], key: str, path: str) -> list[Any]:
     return list(found)
 
 
-def _flags(entries: list[Any], kinds: Mapping[str, FlagKind], path: str) -> tuple[set[str], list[Any]]:
+def _flags(entries: list[Any], kinds: Kinds, path: str) -> tuple[set[str], list[Any]]:
     ours: set[str] = set()
     foreign = []
     for place, entry in enumerate(entries):
@@ -95,12 +113,12 @@ def _flags(entries: list[Any], kinds: Mapping[str, FlagKind], path: str) -> tupl
     return ours, foreign
 
 
-def _seen(flags: set[str], ext: Extension, kinds: Mapping[str, FlagKind]) -> dict[str, Mapping[str, Span]]:
+def _seen(flags: set[str], ext: Extension, kinds: Kinds) -> dict[str, Mapping[str, Span]]:
     """What stands: flags of the list, with their ages from the extension, or as the caller's own, seen just now."""
     return {flag: ext.spans.get(kinds[flag].number) or {CALLER: Span(0, 0)} for flag in flags}
 
 
-def _extension(value: object, kinds: Mapping[str, FlagKind], path: str) -> tuple[Extension, str]:
+def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
     if value is None or value == {}:
         return Extension(), ""
     if not isinstance(value, Mapping):
@@ -112,7 +130,7 @@ def _extension(value: object, kinds: Mapping[str, FlagKind], path: str) -> tuple
         raise WatchError(f"{path}.s", kind(packed), "a string of at most 2048 characters")
     if not isinstance(language, str) or len(language) > 8:
         raise WatchError(f"{path}.l", kind(language), "a language code")
-    return unpack(packed, {k.number: k.life for k in kinds.values()}, f"{path}.s"), language
+    return unpack(packed, kinds.lives, f"{path}.s"), language
 
 
 def _antecedents(entries: list[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:

@@ -1,12 +1,14 @@
-"""Write `languages/<code>/forms.txt` from the readable files in `languages/<code>/words/`. Run by hand; the output is committed.
+"""Write `languages/<code>/forms.txt` from the readable files in `languages/<code>/words/`. Run by hand; the output is
+committed.
 
     python -m nitka.watch.tools.build en ru
 
-A words file has `[concept]` headers and lines `kind: words`. Kinds: `n` nouns, `v` verbs and `a` adjectives, which are expanded into all
-their forms; `w` words as they stand, `w/imp` the same in a stated grammatical form; `p` phrases, separated by commas, in which `~word` is
-expanded, `~v.word` as a verb, and `*` is a gap of up to three tokens. A Russian word that no dictionary has is written `word=model`
-(запостить=простить) and inflected like its model. English verbs that are irregular are written base/past or
-base/past/participle. Russian is expanded by pymorphy3 (`pip install nitka[lemmas]`), which the watch itself never loads.
+A words file has `[concept]` headers and lines `kind: words`. Kinds: `n` nouns, `v` verbs and `a` adjectives, which
+are expanded into all their forms; `w` words as they stand, `w/imp` the same in a stated grammatical form; `p`
+phrases, separated by commas, in which `~word` is expanded, `~v.word` as a verb, and `*` is a gap of up to three
+tokens. A Russian word that no dictionary has is written `word=model` (запостить=простить) and inflected like its
+model. English verbs that are irregular are written base/past or base/past/participle. Russian is expanded by
+pymorphy3 (`pip install nitka[lemmas]`), which the watch itself never loads.
 """
 
 from __future__ import annotations
