@@ -12,7 +12,8 @@ from nitka.request.budget import Choice, Prices, Shelf, choose, smallest
 from nitka.request.history import COMPACTION, LEAN, weigh
 from nitka.request.labels import ENGLISH
 from nitka.request.parts import bounded
-from nitka.tokens import Counter
+from nitka.request.sheet import settle
+from nitka.tokens import MESSAGE_TOKENS, Counter
 from nitka.types import Message
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -177,3 +178,35 @@ def test_a_bounded_count_is_exact_within_its_limit_and_beyond_it_otherwise(text:
     counted = bounded(len, limit)(long)
 
     assert counted == len(long) if len(long) <= limit else counted > limit
+
+
+@given(prices=all_prices(), room=st.integers(0, 600))
+@settings(max_examples=150)
+def test_the_question_keeps_its_least_and_the_summary_gives_way_only_after_it(prices: Prices, room: int) -> None:
+    choice = choose(prices, room)
+    if choice is None or choice.question_room is None:
+        return
+    assert prices.question_least <= choice.question_room < prices.question
+    if choice.summary_room is not None:
+        assert choice.question_room == prices.question_least
+
+
+@given(st.lists(st.integers(1, 900), max_size=12), st.integers(0, ROOM))
+@settings(max_examples=100)
+def test_rows_that_are_not_counted_would_not_change_a_price(lengths: list[int], room: int) -> None:
+    """Counting stops early, but every choice that could fit has the price it would have after counting all."""
+    ledger = weigh(rows(lengths), room, labels=ENGLISH, counter=LETTERS, sizes=None)
+    total = sum(length + MESSAGE_TOKENS for length in lengths)
+    for keep in range(ledger.exchanges + 1):
+        if ledger.sums[keep] <= room and not ledger.is_all(keep):
+            lines = min(ledger.share, (total - ledger.sums[keep]) // COMPACTION)
+            assert ledger.cost(keep) == ledger.sums[keep] + ledger.label + lines
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(0, 400))
+def test_settled_prices_add_up_and_none_is_negative(prices: list[int], total: int) -> None:
+    settled = settle(prices, total)
+
+    assert sum(settled) == total
+    assert min(settled) >= 0
+    assert total < sum(prices) or settled[1:] == prices[1:]
