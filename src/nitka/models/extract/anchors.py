@@ -8,12 +8,12 @@ known again in another form of the word. Nothing is looked up in a list of names
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nitka.models.extract.lexicon import Lexicon
-from nitka.models.extract.text import Sentence, Word
+from nitka.models.extract.lexicon import HAN, Lexicon
+from nitka.models.extract.text import FIGURE, VALUE, Sentence, Word
 
 Kind = Literal["date", "weekday", "time", "money", "number", "code", "name", "title"]
 DIGITS = re.compile(r"\d")
@@ -22,7 +22,6 @@ ADDRESS = re.compile(r"@|://|^[#№]\w")
 DATE = re.compile(r"\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?|\d{4}-\d{2}-\d{2}")
 CLOCK = re.compile(r"\d{1,2}:\d{2}")
 ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|-?(?:го|му|е|м|й|я))")
-VALUE = {"number", "ordinal", "month", "weekday", "time", "season"}
 WEIGHT: dict[Kind, float] = {
     "date": 3.0,
     "weekday": 1.6,
@@ -53,9 +52,15 @@ class Anchor:
 def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
     """The anchors of a sentence in order; each word is told which of them it belongs to."""
     anchors: list[Anchor] = []
+    quoted = re.search(r"[«“„\"]", read.source) is not None
     at = 0
     while at < len(read.words):
-        found = _value(read.words, at, lexicon) or _title(read, at) or _name(read, at, lexicon)
+        found = (
+            (_unspaced(read.words, at) if lexicon.parts else None)
+            or _value(read.words, at, lexicon)
+            or (_title(read, at) if quoted else None)
+            or _name(read, at, lexicon)
+        )
         if found is None:
             at += 1
             continue
@@ -66,15 +71,21 @@ def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
     return anchors
 
 
-def _valued(word: Word) -> bool:
-    return bool(word.tags & VALUE) or DIGITS.search(word.text) is not None
+def _unspaced(words: Sequence[Word], at: int) -> Anchor | None:
+    """A run of a script without spaces, weighed by what is found inside it; it cannot be cut, so it stands whole."""
+    word = words[at]
+    if not HAN.search(word.text):
+        return None
+    weight = 2.4 * ("name" in word.tags) + 1.2 * ("date" in word.tags) + 0.8 * ("amount" in word.tags)
+    weight += 1.6 * (FIGURE.search(word.text) is not None)
+    return Anchor("name", at, at + 1, weight, frozenset([word.low])) if weight else None
 
 
 def _value(words: Sequence[Word], at: int, lexicon: Lexicon) -> Anchor | None:
     """A number, date, time, amount or code, with the small words that tie its parts ("the 6th of October", "с
     девяти до двенадцати").
     """
-    if not _valued(words[at]):
+    if not words[at].valued:
         return None
     if _is_code(words[at].text):
         return Anchor("code", at, at + 1, WEIGHT["code"], frozenset([words[at].stem]))
@@ -98,7 +109,7 @@ def _tied(words: Sequence[Word], end: int) -> int | None:
             "weekday" in words[end - 1].tags or (not reach and _dated(words[at]) and _dated(words[end - 1]))
         ):
             return None
-        if _valued(words[at]) and not _is_code(words[at].text):
+        if words[at].valued and not _is_code(words[at].text):
             return at + 1
         if "bridge" not in words[at].tags:
             return None
@@ -125,7 +136,7 @@ def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
     """
     numbers = number_runs(inside, lexicon)
     worded = {at for start, end, _ in numbers for at in range(start, end)}
-    rest = (word for at, word in enumerate(inside) if at not in worded and _valued(word))
+    rest = (word for at, word in enumerate(inside) if at not in worded and word.valued)
     return frozenset(
         [*(str(value) for _, _, value in numbers), *("".join(DIGITS.findall(w.text)) or w.stem for w in rest)]
     )
@@ -161,7 +172,7 @@ def _magnitude(figure: int) -> int:
 
 def _counted(kind: Kind, after: Word) -> bool:
     """Whether the word after a number is what is counted."""
-    return kind == "number" and after.gap == " " and after.content and not _valued(after) and after.text[0].islower()
+    return kind == "number" and after.gap == " " and after.content and not after.valued and after.text[0].islower()
 
 
 def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
@@ -257,11 +268,3 @@ def _capital(words: Sequence[Word], at: int, lexicon: Lexicon) -> bool:
 def _opens(words: Sequence[Word], at: int) -> bool:
     """Whether the word stands where any word is written with a capital."""
     return at == 0 or re.search(r"[.!?:…«“„\"(—]\s*$", words[at].gap) is not None
-
-
-def known_names(sentences: Sequence[Sentence], lexicon: Lexicon) -> Iterator[str]:
-    """Stems of names that stand where only a name is written with a capital."""
-    for read in sentences:
-        for at, word in enumerate(read.words):
-            if not _opens(read.words, at) and _capital(read.words, at, lexicon):
-                yield word.stem

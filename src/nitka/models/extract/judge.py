@@ -8,14 +8,16 @@ when the user adopts them, and then the user says so).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nitka.models.extract.anchors import Anchor, Kind, mark
-from nitka.models.extract.lexicon import Lexicon, language, lexicon
+from nitka.models.extract.lexicon import SPACED, Lexicon, fold, language, lexicon
 from nitka.models.extract.text import Sentence, Word, pieces, segments, sentence, telling
 from nitka.types import Message
 
+INSIDE = re.compile(r"(?<=[\w,;] )[A-ZА-ЯЁÀ-Þ]\w+")
 ACTS = (
     "strict",
     "decide",
@@ -43,6 +45,8 @@ USER = {
 ASSISTANT = {"promise": 1.8, "commit": 0.3}
 LONG = 6_000  # characters; of a longer message only the sentences that look most telling are read closely
 LONG_SENTENCES = 40
+LATIN_LANGUAGES = ("", *SPACED)
+SHORT = 40  # characters
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
@@ -96,6 +100,15 @@ class Known:
     stems: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
+    tongue: str = ""  # the language of the talk, for a message too short to tell
+
+    def lexicon(self, text: str) -> Lexicon:
+        """The lexicon a text is read with: its own, or where it is short and in Latin script, that of the talk."""
+        own = language(text)
+        return lexicon(
+            self.tongue if len(text) < SHORT and own not in ("ru", "zh") and self.tongue not in ("ru", "zh") else own
+        )
+
     def learn(self, stems: set[str]) -> None:
         self.lines.append(stems)
         self.stems |= stems
@@ -104,7 +117,13 @@ class Known:
         return anchor.keys <= self.stems and any(anchor.keys <= line for line in self.lines)
 
 
-def read_message(message: Message, names: set[str]) -> list[tuple[Sentence, list[Anchor]]]:
+def names_in(message: Message, lex: Lexicon) -> set[str]:
+    """Stems of words written with a capital where only a name is, so that they are known where any word is."""
+    lows = map(fold, INSIDE.findall(message.text[:LONG]))
+    return {lex.stem(low) for low in lows if low not in lex.single and not lex.nouns_capitalised}
+
+
+def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[Sentence, list[Anchor]]]:
     """The message's sentences with their anchors. `names` are stems that are known to be names, wherever they stand."""
     lex = lexicon(language(message.text))
     read = []
@@ -122,9 +141,9 @@ def claims(message: Message, known: Known, answered: bool) -> list[Claim]:
     """Every segment of the message as a claim with its worth, in order. `answered`: the slice holds an answer to
     what it asks.
     """
-    lex = lexicon(language(message.text))
+    lex = known.lexicon(message.text)
     found = []
-    for one, anchors in read_message(message, known.names):
+    for one, anchors in read_message(message, known.names, lex):
         for start, end in segments(one):
             inside = [anchor for anchor in anchors if start <= anchor.start < end]
             acts = {tag for tag, at, _ in one.phrases if tag in ACTS and start <= at < end}
@@ -216,7 +235,9 @@ def _acted(claim: Claim, weights: dict[str, float], known: Known) -> float:
     if not found:
         return 0.0
     fresh = sum(1 for word in claim.words if word.content and word.stem not in known.stems)
-    substance = min(1.0, (fresh + 0.5 * (_substance(claim) - fresh)) / 2.5)
+    substance = (
+        min(1.0, (fresh + 0.5 * (_substance(claim) - fresh)) / 2.5) if not claim.lexicon.parts else min(fresh, 1)
+    )
     return (found[0] + sum(found[1:]) / 3) * substance
 
 
@@ -224,7 +245,7 @@ def _about(claim: Claim, known: Known) -> bool:
     """Whether the clause opens with a person and says something new of them."""
     if claim.read.asks:
         return False
-    opening = claim.words[:3]
+    opening = claim.words[:3] if not claim.lexicon.parts else []
     person = any("role" in word.tags or word.text[0].isupper() and word.stem in known.names for word in opening)
     fresh = [word for word in claim.words if word.content and word.anchor < 0 and word.stem not in known.stems]
     return person and len(fresh) >= 2

@@ -7,6 +7,7 @@ A lexicon never says what a text is about. It knows function words, dates, numbe
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,55 +16,70 @@ from importlib.resources import files
 from typing import Any
 
 LANGUAGES = ("en", "ru", "de", "fr", "es", "pt", "zh")
+SPACED = ("en", "de", "fr", "es", "pt")  # told apart by their function words
+CYRILLIC = re.compile("[а-яёА-ЯЁіїєґІЇЄҐ]")
+LATIN = re.compile("[a-zA-ZÀ-ɏ]")
+HAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+BARE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 PREFIX = 3  # entries that end in * are found by this many first letters
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One word or phrase of a list. A word that ends in `*` in the file stands for all that begin so."""
+class Phrase:
+    """An entry of several words. A word that ends in `*` in the file stands for all that begin so."""
 
     words: tuple[tuple[str, bool], ...]  # (word, the rest is free)
     tag: str
 
-    def matches(self, lows: Sequence[str], at: int) -> bool:
+    def stands(self, lows: Sequence[str], at: int) -> bool:
+        """Whether it begins at this word."""
         if at + len(self.words) > len(lows):
             return False
-        return all(
-            lows[at + i].startswith(word) if free else lows[at + i] == word for i, (word, free) in enumerate(self.words)
-        )
+        for low, (word, free) in zip(lows[at : at + len(self.words)], self.words, strict=True):
+            if not (low.startswith(word) if free else low == word):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
-    """The lists of one language, indexed by the first word of each entry."""
+    """The lists of one language. Single words and phrases are kept apart, since most lookups end at the single word."""
 
     code: str
     texts: Mapping[str, str]
-    suffixes: tuple[str, ...]  # longest first
+    stemmed: re.Pattern[str]  # group 1 is the stem
     abbreviations: frozenset[str]
-    exact: Mapping[str, tuple[Entry, ...]]
-    prefixed: Mapping[str, tuple[Entry, ...]]
+    single: Mapping[str, tuple[str, ...]]  # tags of a word
+    starting: Mapping[str, tuple[tuple[str, str], ...]]  # by the first letters: beginnings of words, and their tags
+    phrases: Mapping[str, tuple[Phrase, ...]]  # by the first word, or by its first letters and "*"
+    parts: Mapping[str, tuple[str, ...]]  # by tag, where words are not set apart by spaces: what is looked for inside
     function: frozenset[str]
     nouns_capitalised: bool
+    dotted_ordinals: bool  # "4. Juni"
     figures: Mapping[str, str]  # beginnings of number words, and the figure
     weak: tuple[str, ...]  # endings of words that describe: the first to be left out
     imperative: tuple[str, ...]  # endings of a command; with a negation before it, something that must not be done
 
-    def at(self, lows: Sequence[str], at: int) -> list[Entry]:
-        """Every entry that begins at this word."""
+    def at(self, lows: Sequence[str], at: int) -> list[tuple[str, int]]:
+        """Every entry that begins at this word: its tag, and its number of words."""
         low = lows[at]
-        found = [entry for entry in self.exact.get(low, ()) if len(entry.words) == 1 or entry.matches(lows, at)]
-        found += [entry for entry in self.prefixed.get(low[:PREFIX], ()) if entry.matches(lows, at)]
+        head = low[:PREFIX]
+        found = [(tag, 1) for tag in self.single[low]] if low in self.single else []
+        for start, tag in self.starting.get(head, ()):
+            if low.startswith(start):
+                found.append((tag, 1))
+        for key in (low, head + "*"):
+            for phrase in self.phrases.get(key, ()):
+                if phrase.stands(lows, at):
+                    found.append((phrase.tag, len(phrase.words)))
+        if self.parts:
+            found += [(tag, 1) for tag, inner in self.parts.items() if any(part in low for part in inner)]
         return found
 
     def stem(self, low: str) -> str:
         """A rough stem: the longest known ending off, three letters left at least."""
-        if len(low) <= PREFIX or not low.isalpha():
-            return low.removesuffix("'s").removesuffix("’s")
-        for suffix in self.suffixes:
-            if low.endswith(suffix) and len(low) - len(suffix) >= PREFIX:
-                return low[: -len(suffix)]
-        return low
+        found = self.stemmed.match(low)
+        return found[1] if found else low
 
     def figure(self, low: str) -> str | None:
         """The figure a number word begins with, the longest beginning first; None for any other word."""
@@ -86,50 +102,56 @@ def lexicon(code: str) -> Lexicon:
 
 def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
     lists: dict[str, list[str]] = {**data.get("words", {}), **data.get("acts", {})}
-    exact: dict[str, list[Entry]] = {}
-    prefixed: dict[str, list[Entry]] = {}
-    for tag, phrases in lists.items():
-        for phrase in phrases:
-            words = tuple((fold(word.rstrip("*")), word.endswith("*")) for word in phrase.split())
-            entry = Entry(words, tag)
-            first, free = words[0]
-            (prefixed if free else exact).setdefault(first[:PREFIX] if free else first, []).append(entry)
+    single: dict[str, list[str]] = {}
+    starting: dict[str, list[tuple[str, str]]] = {}
+    phrases: dict[str, list[Phrase]] = {}
+    for tag, entry in ((tag, entry) for tag, entries in lists.items() for entry in entries):
+        words = tuple((fold(word.rstrip("*")), word.endswith("*")) for word in entry.split())
+        first, free = words[0]
+        if len(words) > 1:
+            phrases.setdefault(first[:PREFIX] + "*" if free else first, []).append(Phrase(words, tag))
+        elif free:
+            starting.setdefault(first[:PREFIX], []).append((first, tag))
+        else:
+            single.setdefault(first, []).append(tag)
     forms = data.get("forms", {})
     return Lexicon(
         code=code,
         texts=data.get("texts", {}),
-        suffixes=tuple(sorted(map(fold, forms.get("suffixes", ())), key=len, reverse=True)),
+        stemmed=_stemmer(forms.get("suffixes", ())),
         abbreviations=frozenset(forms.get("abbreviations", ())),
-        exact={word: tuple(entries) for word, entries in exact.items()},
-        prefixed={word: tuple(entries) for word, entries in prefixed.items()},
+        single={word: tuple(tags) for word, tags in single.items()},
+        starting={head: tuple(found) for head, found in starting.items()},
+        phrases={head: tuple(found) for head, found in phrases.items()},
+        parts={tag: tuple(map(fold, inner)) for tag, inner in data.get("parts", {}).items()},
         function=frozenset(fold(word) for word in (*lists.get("function", ()), *lists.get("link", ()))),
         figures={fold(word): str(figure) for word, figure in data.get("figures", {}).items()},
         weak=tuple(forms.get("weak", ())),
         imperative=tuple(forms.get("imperative", ())),
         nouns_capitalised=bool(forms.get("nouns_capitalised", False)),
+        dotted_ordinals=bool(forms.get("dotted_ordinals", False)),
     )
+
+
+def _stemmer(suffixes: Sequence[str]) -> re.Pattern[str]:
+    endings = "|".join(re.escape(fold(suffix)) for suffix in suffixes)
+    return re.compile(rf"([^\W\d_]{{{PREFIX},}}?(?:-[^\W_]+?)*?)(?:{endings})$" if suffixes else r"(?!)")
 
 
 NEUTRAL = _build("", {})
 
 
 def language(text: str) -> str:
-    """The code of the language whose function words the text uses most; by script where the script decides. Empty
-    if unknown.
-    """
+    """The code of the language whose function words the text uses most; by script where that decides; "" if unknown."""
     sample = text[:2000]
-    cyrillic = sum("а" <= c <= "я" or c == "ё" for c in sample.lower())
-    han = sum("\u4e00" <= c <= "\u9fff" or "\u3040" <= c <= "\u30ff" for c in sample)
-    letters = sum(c.isalpha() for c in sample) or 1
+    cyrillic = len(CYRILLIC.findall(sample))
+    letters = cyrillic + len(LATIN.findall(sample))
+    han = len(HAN.findall(sample))
     if han * 4 > letters:
         return "zh"
     if cyrillic * 2 > letters:
         return "ru"
-    return _latin(fold(sample).split())
-
-
-def _latin(words: Sequence[str]) -> str:
-    bare = [word.strip('.,;:!?()"«»') for word in words]
-    scores = {code: sum(word in lexicon(code).function for word in bare) for code in LANGUAGES[:1] + LANGUAGES[2:-1]}
-    best = max(scores, key=lambda code: scores[code])
-    return best if scores[best] else ""
+    words = set(BARE.findall(fold(sample)))
+    scores = [(len(words & lexicon(code).function), -at, code) for at, code in enumerate(SPACED)]
+    best = max(scores)
+    return best[2] if best[0] else ""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nitka.models.extract.judge import Claim, Known, claims, keys_of, present, read_message
+from nitka.models.extract.judge import Claim, Known, claims, keys_of, names_in, present
+from nitka.models.extract.lexicon import language
 from nitka.models.extract.replace import replaced_lines
 from nitka.models.extract.writer import estimate, full_text, gist_text
 from nitka.types import Line, Message, Proposal
@@ -53,8 +54,11 @@ def take_notes(messages: Sequence[Message]) -> list[Note]:
 
 
 def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
+    known.tongue = language(
+        "\n".join([*(message.text[:500] for message in messages), *(c.read.source for c in known.standing)])
+    )
     for message in messages:
-        known.names |= _names(message)
+        known.names |= names_in(message, known.lexicon(message.text))
     notes: list[Note] = []
     for at, message in enumerate(messages):
         answered = message.role == "user" and at + 1 < len(messages)
@@ -64,16 +68,6 @@ def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
                 notes.append(note)
                 known.learn(set().union(*(keys_of(claim) for claim in group)))
     return notes
-
-
-def _names(message: Message) -> set[str]:
-    return {
-        read.words[at].stem
-        for read, anchors in read_message(message, set())
-        for anchor in anchors
-        if anchor.kind == "name" and anchor.weight > 2
-        for at in range(anchor.start, anchor.end)
-    }
 
 
 def _groups(found: Sequence[Claim]) -> list[list[Claim]]:

@@ -11,6 +11,7 @@ import heapq
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from nitka.models.extract.lexicon import Lexicon, fold
 
@@ -27,6 +28,10 @@ WORD = re.compile(
 END = re.compile(r"[.!?…。！？]+[\"»”’')\]]*(?=\s|$|[^\x00-\u2fff])|\n+|;\s")
 SPLIT = re.compile(r"[,;()\[\]]|:\s|，|、|；|：")
 SIGNS = re.compile(r"\d+|(?<=\w )[^\W\d_a-zа-яё]\w+|«|@")
+NOT = ("не", "no")
+VALUE = frozenset({"number", "ordinal", "month", "weekday", "time", "season"})
+FIGURE = re.compile(r"\d")
+CONTENTLESS = frozenset({"function", "link", "filler", "keep", "joiner"})
 DASH = re.compile(r"\s[-–—]\s|—")
 
 
@@ -42,10 +47,8 @@ class Word:
     gap: str  # what stands between the word before and this one
     tags: set[str] = field(default_factory=set)
     anchor: int = -1  # index of the anchor this word belongs to
-
-    @property
-    def content(self) -> bool:
-        return not self.tags & {"function", "link", "filler", "keep", "joiner"}
+    valued: bool = False  # a figure, or a word of number, date or time
+    content: bool = True  # says something of its own: no function word, filler or link
 
 
 @dataclass(slots=True)
@@ -78,6 +81,8 @@ def pieces(text: str, lexicon: Lexicon) -> Iterator[str]:
 
 def _abbreviated(head: str, lexicon: Lexicon) -> bool:
     last = re.split(r"[\s(«\"]", head[-12:])[-1]
+    if lexicon.dotted_ordinals and last.isdecimal() and len(last) < 3:
+        return True
     return fold(last) in lexicon.abbreviations or (len(last) == 1 and last.isupper())
 
 
@@ -117,15 +122,25 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
         words.append(Word(text, low, lexicon.stem(low), match.start(), match.end(), piece[before : match.start()]))
         before = match.end()
     lows = [word.low for word in words]
-    phrases = []
-    for at in range(len(lows)):
-        for entry in lexicon.at(lows, at):
-            size = len(entry.words)
-            phrases.append((entry.tag, at, size))
-            for word in words[at : at + size]:
-                word.tags.add(entry.tag)
-    phrases += [("strict", at, 2) for at in range(len(words) - 1) if _forbids(words, at, lexicon)]
+    phrases = [(tag, at, size) for at in range(len(lows)) for tag, size in lexicon.at(lows, at)]
+    for tag, at, size in phrases:
+        for word in words[at : at + size]:
+            word.tags.add(tag)
+    for earlier, word in pairwise(words):
+        if "capital_month" in word.tags and word.text[0].isupper() and _dates(earlier):
+            word.tags = {"month"}
+    for word in words:
+        word.content = word.tags.isdisjoint(CONTENTLESS)
+        word.valued = (
+            not word.tags.isdisjoint(VALUE) or not word.text.isalpha() and FIGURE.search(word.text) is not None
+        )
+    phrases += [("strict", at, 2) for at in range(len(words) - 1) if lows[at] in NOT and _forbids(words, at, lexicon)]
     return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)
+
+
+def _dates(before: Word) -> bool:
+    """Whether a word that is also a month is one here: after a figure, an ordinal, or a preposition."""
+    return FIGURE.search(before.text) is not None or bool(before.tags & {"ordinal", "link"})
 
 
 def _forbids(words: list[Word], at: int, lexicon: Lexicon) -> bool:
@@ -152,7 +167,7 @@ def segments(read: Sentence) -> list[tuple[int, int]]:
         if _cut_before(read, at, cuts[-1], at in starts):
             cuts.append(at)
     cuts.append(len(read.words))
-    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
 def _cut_before(read: Sentence, at: int, start: int, subordinate: bool) -> bool:

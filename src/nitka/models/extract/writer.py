@@ -86,7 +86,7 @@ def _spoken(claim: Claim) -> list[int]:
     }
     dropped -= {at for at in dropped if "keep" in words[at].tags}
     spoken = [at for at in range(claim.start, claim.end) if at not in dropped]
-    while spoken and words[spoken[0]].tags & {"joiner", "subordinate"} and words[spoken[0]].anchor < 0:
+    while spoken and words[spoken[0]].tags & {"joiner", "subordinate", "lead"} and words[spoken[0]].anchor < 0:
         spoken.pop(0)
     while (
         spoken
