@@ -208,8 +208,9 @@ def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
     return codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
 
 
-async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int) -> tuple[Stored, Stored]:
-    """Adds the two rows of a turn and returns them, or those of the turn that got this key first.
+async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int) -> tuple[Stored, bool]:
+    """Adds the two rows of a turn; returns the answer's, or that of the turn that got this key first, and whether work
+    became due.
 
     `lag` is how many unfolded rows there may be before the summary is due. Raises `KeyReused`, `Forgotten`.
     """
@@ -228,8 +229,8 @@ async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int) -> tup
     locked, change = await vault.store.change(scope, _append_step(vault, thread, draft, tag, lag, written))
     if change is None:
         assert locked.known is not None
-        return await _earlier(vault, thread, tag, draft.question)
-    return written[0], written[1]
+        return (await _earlier(vault, thread, tag, draft.question))[1], False
+    return written[1], bool(change.due)
 
 
 def _append_step(

@@ -112,7 +112,6 @@ class Turns:
         assert turn.opened is not None
         stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
         turn.text = stored.message.text
-        self.folder.wake()
 
     async def record(self, ask: Ask, answer: str) -> None:
         """Writes a turn that happened elsewhere."""
@@ -120,7 +119,6 @@ class Turns:
         stored = await self._append(ask, opened, answer, answered=ask.at)
         if stored.message.seq + 1 - opened.summary.cursor > self.limits.backlog:
             await self.folder.catch_up(opened.thread)
-        self.folder.wake()
 
     async def _look(self, ask: Ask, limit: int) -> Opened:
         info = SessionInfo(id=ask.session, channel=ask.channel, messages=0, started=ask.at, last=None)
@@ -158,10 +156,12 @@ class Turns:
         )
         lag = self.limits.window + self.limits.slack
         try:
-            _, stored = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+            stored, due = await conversation.append(self.vault, opened.thread, draft, lag=lag)
         except StoreError:
             # Whether it was written is unknown; the key makes sending it again harmless.
-            _, stored = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+            stored, due = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+        if due:
+            self.folder.wake()
         return stored
 
     def _clean(self, text: str, what: str) -> str:

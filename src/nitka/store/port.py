@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nitka.errors import StoreError
 from nitka.types import Sealed, Tag
@@ -28,8 +28,7 @@ NOBODY = Tag(bytes(16))
 """Stands where a session would, for what belongs to a person and not to one session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A stored message; `body` is None when the turn was forgotten and only its numbers remain."""
 
     seq: int

@@ -246,7 +246,7 @@ class MemoryStore:
 def _apply_rows(owner: _Owner, session: _Session, change: Change) -> None:
     first, end = change.forget or (0, 0)
     for seq in range(first, min(end, session.row.head)):
-        session.rows[seq] = replace(session.rows[seq], body=None)
+        session.rows[seq] = session.rows[seq]._replace(body=None)
     for row in change.append:
         session.rows[row.seq] = row
         session.row = replace(session.row, head=row.seq + 1)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from nitka.errors import Damaged
 from nitka.store.port import FoldRow, Row, SessionRow
@@ -18,12 +17,13 @@ from nitka.types import Message, Sealed, SessionInfo, Tag
 from nitka.vault.keychain import Owner, id_bytes
 from nitka.vault.seal import Kind, Place
 
+_decode = json.JSONDecoder().raw_decode  # without the layers of `json.loads`: a turn opens some fifteen rows
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A message as it lies in its row: with its turn's key and its size by the counter that was in force."""
 
     message: Message
@@ -38,7 +38,7 @@ def micros(at: datetime) -> int:
 
 
 def moment(at: int) -> datetime:
-    return EPOCH + timedelta(microseconds=at)
+    return datetime.fromtimestamp(at / 1_000_000, UTC)  # exact: a double resolves a quarter of a microsecond until 2100
 
 
 def session_tag(owner: Owner, session: str) -> Tag:
@@ -130,7 +130,7 @@ def _pack(content: Mapping[str, Any]) -> bytes:
 
 def _unpack(content: bytes, place: Place) -> dict[str, Any]:
     try:
-        data = json.loads(content.decode("utf-8"))
+        data, _ = _decode(content.decode("utf-8"))
     except ValueError as error:
         raise Damaged(f"({place})") from error
     if not isinstance(data, dict):

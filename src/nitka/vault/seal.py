@@ -60,38 +60,34 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind.name.lower()} {self.number}"
 
-    def packed(self) -> bytes:
-        return _PLACE.pack(*self)
-
 
 class SealKey:
     """A 256-bit key that seals and opens. Its id is derived from it and says nothing about it."""
 
-    __slots__ = ("_aead", "id")
+    __slots__ = ("_aead", "_prefix", "id")
 
     def __init__(self, key: bytes) -> None:
         self._aead = AESGCM(key)
         self.id = derive(key, b"nitka key id")[:8]
+        self._prefix = VERSION + self.id
 
     def seal(self, content: bytes, place: Place) -> Sealed:
         """Sealed bytes that open only under this key and at this place."""
         nonce = os.urandom(12)
         padded = _LENGTH.pack(len(content)) + content
         padded += bytes(-len(padded) % STEP)
-        return Sealed(VERSION + self.id + nonce + self._aead.encrypt(nonce, padded, self._bound(place)))
+        bound = self._prefix + _PLACE.pack(*place)
+        return Sealed(self._prefix + nonce + self._aead.encrypt(nonce, padded, bound))
 
     def open(self, sealed: bytes, place: Place) -> bytes:
         """The content. Raises `Damaged`, naming kind and number of the place and nothing else."""
-        if sealed[:9] != VERSION + self.id:
+        if not sealed.startswith(self._prefix):
             raise Damaged(f"({place})")
         try:
-            padded = self._aead.decrypt(sealed[9:21], sealed[21:], self._bound(place))
+            padded = self._aead.decrypt(sealed[9:21], sealed[21:], self._prefix + _PLACE.pack(*place))
         except (InvalidTag, ValueError) as error:
             raise Damaged(f"({place})") from error
         return padded[4 : 4 + _LENGTH.unpack_from(padded)[0]]
-
-    def _bound(self, place: Place) -> bytes:
-        return VERSION + self.id + place.packed()
 
 
 class TagKey:
