@@ -94,7 +94,7 @@ def load(texts: Iterable[tuple[str, str]], parents: Mapping[str, Sequence[str]])
         head: {second: _widen_phrases(phrases, parents) for second, phrases in seconds.items()}
         for head, seconds in draft.first.items()
     }
-    return Lexicon(words, first, frozenset(draft.known), _spellings(draft.known), tuple(draft.suffixes))
+    return Lexicon(words, first, frozenset(draft.known), _spellings(draft.known, words), tuple(draft.suffixes))
 
 
 def _word(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Word:
@@ -182,9 +182,13 @@ def plain_latin(word: str) -> str:
     return word.replace("yo", "e") if "yo" in word else word
 
 
-def _spellings(known: Iterable[str]) -> dict[str, str]:
-    """Latin spellings of the Cyrillic words, shortest word first where two collide; very short ones are left out."""
-    cyrillic = sorted((w for w in known if "а" <= w[:1] <= "я"), key=lambda w: (len(w), w), reverse=True)
+def _spellings(known: Iterable[str], words: Mapping[str, Word]) -> dict[str, str]:
+    """Latin spellings of the Cyrillic words; where two collide, verbs go first, then the shorter word."""
+    cyrillic = sorted(
+        (w for w in known if "а" <= w[:1] <= "я"),
+        key=lambda w: (w not in words or not words[w].verb, len(w), w),
+        reverse=True,
+    )
     return {key: w for w in cyrillic if len(key := latin(w)) > 1}
 
 

@@ -14,11 +14,11 @@ import json
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
-from nitka.watch.packing import ID_BITS, IDS, RECENT, TAG_BITS, Extension
+from nitka.watch.packing import CROWD, ID_BITS, IDS, RECENT, TAG_BITS, Extension
 from nitka.watch.types import BITS, SPEAKERS, Kinds, Span, Speaker
 
-ROOM = 2040  # bytes of flags, antecedents and x, as JSON with blanks
-_FIXED = 50 + 130 + 30 + 200  # punctuation, antecedents, the frame of x, speakers and ids and rules at their largest
+ROOM = 2040  # bytes of flags, antecedents and x, as JSON without blanks
+_FIXED = 75 + 140 + 175  # punctuation, antecedents, and what x holds beside the flags, each at its largest
 _PAIR_BITS = 24
 
 
@@ -87,6 +87,10 @@ def bounded(memory: Memory, kinds: Kinds) -> Memory:
     """The same memory within its size: at most 8 speakers told apart, and as many (flag, speaker) pairs as there is
     room for.
     """
+    if len(memory.seen) > CROWD:
+        memory = memory._replace(
+            seen={flag: _long_ago(spans, kinds.limits[flag][1]) for flag, spans in memory.seen.items()}
+        )
     pairs_now = sum(map(len, memory.seen.values()))
     if pairs_now + len(memory.known) <= SPEAKERS:
         return _bounded_ids(memory)
@@ -100,6 +104,11 @@ def bounded(memory: Memory, kinds: Kinds) -> Memory:
         seen[flag] = _fold(seen[flag], seen[flag].keys() - {who})
     known = {tag: s for tag, s in memory.known.items() if tag in kept}
     return _bounded_ids(memory._replace(seen=seen, known=known))
+
+
+def _long_ago(spans: Mapping[str, Span], top: int) -> dict[str, Span]:
+    """The oldest first sighting there is: in a crowd of flags only the last sightings are still told apart."""
+    return {who: Span(top, span.last) for who, span in spans.items()}
 
 
 def _fold(spans: Mapping[str, Span], kept: Set[str]) -> dict[str, Span]:
@@ -119,7 +128,7 @@ def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Kinds) -> int:
     """How many pairs beyond one unknown speaker a flag fit; falls as flags are added, which keeps joining
     associative.
     """
-    names = sum(len(flag) + 4 for flag in seen)
+    names = sum(len(flag) + 3 for flag in seen)
     own = sum(1 + 2 * BITS[kinds[flag].life] for flag in seen)
     bits = (ROOM - _FIXED - names) * 3 * 8 // 4 - own
     return max(0, bits // _PAIR_BITS)

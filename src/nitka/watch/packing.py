@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from nitka.watch.errors import WatchError
 from nitka.watch.types import BITS, ROLES, SPEAKERS, Span, Speaker
 
 VERSION = 1
+CROWD = 72  # flags standing beyond which first sightings are only "long ago"
 TAG_BITS = 20
 ID_BITS = 24
 IDS = 8
-RECENT = 64
+RECENT = 16  # alerts of the last eight messages that a replay can give again
 _AGES = ("", "adult", "minor")
 
 
@@ -70,9 +71,14 @@ def _speaker_number(speaker: Speaker) -> int:
 
 
 def _rule_fields(ext: Extension, ids: list[int]) -> Fields:
-    fields = [(_bitmap(ext.fired), 128), *((ext.fired[number], 2) for number in sorted(ext.fired))]
+    fields = [*_set_fields(ext.fired), *((ext.fired[number], 2) for number in sorted(ext.fired))]
     recent = sorted(ext.recent)[:RECENT]
     return [*fields, (len(recent), 7), *((ids.index(i) | n << 3 | s << 10, 12) for i, n, s in recent)]
+
+
+def _set_fields(numbers: Collection[int]) -> Fields:
+    width = max(numbers, default=-1) + 1
+    return [(width, 8), (_bitmap(numbers), width)]
 
 
 def _bitmap(numbers: Iterable[int]) -> int:
@@ -83,7 +89,8 @@ def _bitmap(numbers: Iterable[int]) -> int:
 
 
 def _span_fields(ext: Extension, who: list[str], lives: Mapping[int, str]) -> Fields:
-    fields: Fields = [(_bitmap(ext.spans), 128)]
+    old = len(ext.spans) > CROWD
+    fields: Fields = [*_set_fields(ext.spans), (old, 1)]
     place = {tag: index for index, tag in enumerate(who)}
     for number in sorted(ext.spans):
         spans, bits = ext.spans[number], BITS[lives[number]]
@@ -93,7 +100,7 @@ def _span_fields(ext: Extension, who: list[str], lives: Mapping[int, str]) -> Fi
             fields.append((1 | _bitmap(place[tag] for tag in spans) << 1, len(who) + 1))
         for tag in sorted(spans, key=place.__getitem__):
             first, last = spans[tag]
-            fields.append((first | last << bits, 2 * bits))
+            fields.append((last, bits) if old else (first | last << bits, 2 * bits))
     return fields
 
 
@@ -105,7 +112,7 @@ def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
         read = _Reader(text)
         tags = [_speaker(read) for _ in range(read.get(4))]
         ids = [(read.get(ID_BITS), read.get(3)) for _ in range(read.get(4))]
-        fired = {n: read.get(2) for n in _set(read.get(128))}
+        fired = {n: read.get(2) for n in _set(read.get(read.get(8)))}
         recent = frozenset((ids[read.get(3)][0], read.get(7), read.get(2)) for _ in range(read.get(7)))
         spans = _spans(read, ["", "!", *(s.tag for s in tags)], lives)
     except (ValueError, IndexError, binascii.Error):
@@ -129,14 +136,16 @@ def _set(bits: int) -> list[int]:
 
 def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int, dict[str, Span]]:
     spans: dict[int, dict[str, Span]] = {}
-    for number in _set(read.get(128)):
+    numbers = _set(read.get(read.get(8)))
+    old = read.get(1)
+    for number in numbers:
         if number not in lives:
             return spans
         bits = BITS[lives[number]]
         present = read.get(len(who)) if read.get(1) else 1
         found = spans[number] = {}
         for index in _set(present):
-            both = read.get(2 * bits)
-            last = both >> bits
-            found[who[index]] = Span(max(both & (1 << bits) - 1, last), last)
+            first = (1 << bits) - 1 if old else read.get(bits)
+            last = read.get(bits)
+            found[who[index]] = Span(max(first, last), last)
     return spans
