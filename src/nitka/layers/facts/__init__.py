@@ -6,6 +6,7 @@ pure.
 
 from nitka.layers.facts.model import USER, Candidate, Fact, Forgotten, Seen, current, key_of
 from nitka.layers.facts.reconcile import Change, Reconciled, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts.rules import extract
 from nitka.layers.facts.slots import CATEGORIES, Category, category_of, is_many
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Seen",
     "category_of",
     "current",
+    "extract",
     "is_many",
     "key_of",
     "reconcile",

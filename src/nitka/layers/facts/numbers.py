@@ -44,20 +44,28 @@ _SCALE = (
 )
 _RU = tuple((re.compile(pattern), value) for pattern, value in _RU_STEMS)
 
-WORD = (
-    "(?:"
-    + "|".join([*sorted(_EN, key=len, reverse=True), *(pattern.replace("е", "[её]") for pattern, _ in _RU_STEMS)])
-    + ")"
-)
-"""One number word, for patterns."""
-SCALE = (
-    r"(?:hundred|thousand|grand|million|mln|тысяч(?:а|и|у|ей|ам|ами)?|тыщ(?:а|и|у)?|тыс\.?|миллион(?:а|ов|у|ом)?|млн)"
-)
-NUMBER = (
-    rf"(?:\d{{1,3}}(?:[ ,\u00a0]\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?)(?: ?{SCALE}(?!\w)|[kк](?!\w))?"
-    rf"|{WORD}(?!\w)(?:[ -](?:and a half|с половиной|and|{WORD}|{SCALE})(?!\w)){{0,7}}"
-)
-"""A number in digits or words, with its scale."""
+_SCALES = {
+    "en": r"hundred|thousand|grand|million|mln",
+    "ru": r"тысяч(?:а|и|у|ей|ам|ами)?|тыщ(?:а|и|у)?|тыс\.?|миллион(?:а|ов|у|ом)?|млн",
+}
+_WORDS = {
+    "en": "|".join(sorted(_EN, key=len, reverse=True)),
+    "ru": "|".join(pattern.replace("е", "[её]") for pattern, _ in _RU_STEMS),
+}
+_HALF = {"en": "and a half|and", "ru": "с половиной"}
+
+
+def pattern(*languages: str) -> str:
+    """A pattern for a number in digits or in the words of these languages ("en", "ru"), with its scale;
+    case-insensitive."""
+    word, scale, half = ("|".join(table[name] for name in languages) for table in (_WORDS, _SCALES, _HALF))
+    return (
+        rf"(?:\d{{1,3}}(?:[ ,\u00a0]\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?)(?: ?(?:{scale})(?!\w)|[kк](?!\w))?"
+        rf"|(?:{word})(?!\w)(?:[ -](?:{half}|{word}|{scale})(?!\w)){{0,7}}"
+    )
+
+
+NUMBER = pattern("en", "ru")
 
 
 @cache

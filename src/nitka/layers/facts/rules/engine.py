@@ -1,0 +1,226 @@
+"""Runs the rules over one message: where a pattern matches, in what sense it is said, of whom, and what value it gives.
+
+A rule is data (`en.toml`, `ru.toml`): `slot`, `when` (patterns with a group `v`), `as` (see `shape`), `say` (the
+statement, a predicate without its subject), and optionally
+
+* `allow`  senses of `cues.toml` that the rule can live with (question, hypothetical, past, temporary, joke, reported)
+* `denied` what a negation makes of it: "drop" (default), "retract", "keep", or another slot ("dislikes.food")
+* `op`     "retract" for rules that take something back
+* `who`    "self": only the user, whatever the grammar; "other": never the user
+* `whole`  the pattern is matched against the whole message, not sentence by sentence
+* `also`   it may use words that another rule has used
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from nitka.layers.facts.canon import name_key
+from nitka.layers.facts.model import USER, Candidate
+from nitka.layers.facts.rules import people
+from nitka.layers.facts.rules.macros import compiled
+from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
+from nitka.layers.facts.rules.people import Mention, Person
+from nitka.layers.facts.rules.shape import shape
+from nitka.layers.facts.rules.text import Sentence
+from nitka.types import Message
+
+BLOCKING = frozenset(
+    ("question", "request", "hypothetical", "tentative", "past", "temporary", "joke", "reported", "kept_out")
+)
+_SELF = re.compile(r"(?i)(?:i|we|i'?m|me|us|my|our|я|мы|мне|нам|у меня|у нас|меня|нас|мной|со мной)")
+_SUBJECTS = re.compile(
+    r"(?i)(?<![\w’'])(?P<self>i|we|im|я|мы|мне|нам|меня|нас)(?:(?![\w])|(?=['’]))|(?<![\w’'])(?P<third>he|she|hes|shes|он|она|ему|ей|него|неё|нее|нему|ней)(?!\w)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    slot: str
+    pattern: re.Pattern[str]
+    kind: str
+    say: str
+    allow: frozenset[str] = frozenset()
+    denied: str = "drop"
+    op: str = "assert"
+    who: str = ""
+    whole: bool = False
+    also: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A sentence with everything that is known about it."""
+
+    message: Message
+    sentence: Sentence
+    mentions: tuple[Mention, ...]
+    cast: tuple[Person, ...]  # everybody named up to and including this sentence
+    grouped: bool  # children have just been spoken of
+    today: date
+
+    @cached_property
+    def reaches(self) -> tuple[Reach, ...]:
+        return reaches(self.sentence)
+
+
+@cache
+def rules(language: str) -> tuple[Rule, ...]:
+    """The rules of a language, in their order: of two that use the same words the earlier wins."""
+    table = tomllib.loads(files(__package__).joinpath(f"{language}.toml").read_text("utf-8"))
+    return tuple(_rule(entry, pattern, language) for entry in table["rule"] for pattern in entry["when"])
+
+
+def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
+    return Rule(
+        slot=entry["slot"],
+        pattern=compiled(pattern, language),
+        kind=entry.get("as", "thing"),
+        say=entry.get("say", "{v}"),
+        allow=frozenset(entry.get("allow", ())),
+        denied=entry.get("denied", "drop"),
+        op=entry.get("op", "assert"),
+        who=entry.get("who", ""),
+        whole=entry.get("whole", False),
+        also=entry.get("also", False),
+    )
+
+
+def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple[int, int]]]:
+    """What the rules find in the scene, with the span of the value in the sentence."""
+    for language in _languages(scene.sentence.text):
+        for rule in rules(language):
+            if rule.whole is whole:
+                for match in rule.pattern.finditer(scene.sentence.text):
+                    for candidate in _candidates(rule, match, scene):
+                        yield rule, candidate, match.span("v")
+
+
+def quoted(scene: Scene, start: int, end: int) -> str:
+    """The clauses around these places, in the user's own words."""
+    clauses = [clause for clause in scene.sentence.clauses if clause.start < end and clause.end > start]
+    first = min((clause.start for clause in clauses), default=start) + scene.sentence.start
+    last = max((clause.end for clause in clauses), default=end) + scene.sentence.start
+    return scene.message.text[first:last].strip(" \t\n,;:—–-")
+
+
+def _languages(text: str) -> list[str]:
+    return [name for name, letters in (("en", "[a-zA-Z]{2}"), ("ru", "[а-яА-ЯёЁ]")) if re.search(letters, text)]
+
+
+def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Candidate]:
+    lead = re.match(r"[^\w«\"“]*", match.group())
+    start, at = match.start() + (lead.end() if lead else 0), match.start("v")
+    sense = senses(scene.reaches, start) | senses(scene.reaches, at)
+    if sense & (BLOCKING - rule.allow):
+        return
+    outcome = _outcome(rule, match, scene)
+    person = _who(rule, match, scene) if outcome else None
+    if outcome is None or person is None:
+        return
+    op, slot = outcome
+    about, slot = _placed(person, slot.format(**{k: (v or "").casefold() for k, v in match.groupdict().items()}))
+    for value, seen in shape(rule.kind, match["v"], scene.today):
+        yield Candidate(
+            op="retract" if op == "retract" else "assert",
+            slot=slot,
+            value=value,
+            statement=rule.say.format(v=seen),
+            about=about,
+            quote=quoted(scene, start, match.end()),
+            seq=scene.message.seq,
+            n=scene.message.n,
+        )
+
+
+def _outcome(rule: Rule, match: re.Match[str], scene: Scene) -> tuple[str, str] | None:
+    """What to do and in which slot, given the negations around; None to leave it."""
+    if rule.denied == "keep" or rule.op == "retract":
+        return rule.op, rule.slot
+    text, clause = scene.sentence.text, scene.sentence.clause_at(match.start("v"))
+    before = text[min(clause.start, match.start()) : match.start("v")]
+    after = re.split(r"[,.;:!?)(—–]", text[match.end("v") : match.end("v") + 30], maxsplit=1)[0]
+    no = denied(before)
+    over = ended(f"{before} {after}")
+    if not no and not over:
+        return rule.op, rule.slot
+    inside = denied(match.group()[: match.start("v") - match.start()]) or over
+    if rule.denied == "drop" or not inside:
+        return None
+    return ("retract", rule.slot) if rule.denied == "retract" else ("assert", rule.denied)
+
+
+_NOBODY = Person("", "", "")
+_ME = Person(USER, "", "")
+
+
+def _who(rule: Rule, match: re.Match[str], scene: Scene) -> Person | None:
+    """The one of whom it is said; `_ME` for the user, None when it cannot be known."""
+    groups = match.groupdict()
+    person = _said_of(groups, match, scene) if rule.who != "self" else _ME
+    if rule.who == "other" and person is _ME:
+        return None
+    return person
+
+
+def _said_of(groups: dict[str, str | None], match: re.Match[str], scene: Scene) -> Person | None:
+    if groups.get("me"):
+        return _ME
+    for name in ("s", "o"):
+        words = groups.get(name)
+        if words:
+            return _named(words, match.span(name), scene)
+    third, elided = bool(groups.get("other")), "s" in groups
+    return _nearest(scene, match.start(), third=third) or (None if third or elided else _ME)
+
+
+def _named(words: str, span: tuple[int, int], scene: Scene) -> Person | None:
+    if _SELF.fullmatch(words.strip()):
+        return _ME
+    if people.is_pronoun(words.strip()):
+        return _meant(words.strip(), span[0], scene)
+    inside = [m for m in scene.mentions if m.start < span[1] and m.end > span[0]]
+    if inside:
+        return inside[0].person
+    name = re.sub(r"['’]s$", "", words.split(",")[0])
+    if scene.grouped and re.fullmatch(r"[A-ZА-ЯЁ][^\W\d_]+", name):
+        return Person(name, "child" if name[0] < "Ѐ" else "ребёнок", "family.child")
+    return None
+
+
+def _meant(pronoun: str, place: int, scene: Scene) -> Person | None:
+    """Whom a pronoun means: somebody earlier in the sentence, else the last one named before it."""
+    here = [mention.person for mention in scene.mentions if mention.start < place]
+    return people.meant(pronoun, here, near=True) or people.meant(pronoun, scene.cast)
+
+
+def _nearest(scene: Scene, place: int, *, third: bool) -> Person | None:
+    """The subject that words without one inherit: the nearest before them in the sentence."""
+    marks: list[tuple[int, Person | None]] = []
+    for match in _SUBJECTS.finditer(scene.sentence.text, 0, place):
+        marks.append((match.start(), _ME if match["self"] else _meant(match["third"], match.start(), scene)))
+    marks += [(mention.start, mention.person) for mention in scene.mentions if mention.end <= place]
+    fitting = [(at, person) for at, person in marks if person is not None and not (third and person is _ME)]
+    return max(fitting, key=lambda mark: mark[0])[1] if fitting else None
+
+
+def _placed(person: Person, slot: str) -> tuple[str, str]:
+    """About whom and in which slot: what concerns an animal is kept with the user, under the animal's name."""
+    if person is _ME:
+        return USER, slot
+    if person.is_pet:
+        head = "avoids" if slot.split(".")[0] in ("allergy", "diet") else slot.split(".")[0]
+        return USER, f"pet.{slot_part(person.label)}.{head}"
+    return person.label, slot
+
+
+def slot_part(name: str) -> str:
+    """A name as a part of a slot."""
+    return re.sub(r"[^\w' -]", "", name_key(name)).replace("_", "")

@@ -1,0 +1,151 @@
+"""From the words of a match to the value of a fact, in the user's own language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+
+from nitka.layers.facts.dates import resolve
+from nitka.layers.facts.numbers import number, shown
+from nitka.layers.facts.rules import russian
+from nitka.layers.facts.rules.text import HIDDEN
+
+Shaped = tuple[str, str]
+"""The value, and how it is shown in the statement."""
+
+_LAST = re.compile(r"(?i),? (?:and|or|и|или|&) ")
+_TOLD = re.compile(
+    r"(?i)^(?:(?:and|also|so|but|please|oh|и|ещё|а|но|ну) )*"
+    r"(?:(?:remember|note|keep in mind|запомни\w*|запиши\w*|учти\w*)(?: ещё)?(?: that|,? что|[:,])? )?"
+)
+_LEAD = re.compile(
+    r"(?i)^(?:(?:the|a|an|my|our|some|any|all|most|both|really|very|mild|severe|"
+    r"такой|такая|такие|всякие|всякую|всякий|этот|эту|эти) )+"
+)
+_EMPTY = re.compile(
+    r"(?i)(?:it|this|that|them|these|those|you|him|her|us|me|one|ones|thing|things|stuff|idea|ideas|way|sound|look|"
+    r"everything|anything|something|"
+    r"nothing|everyone|job|answer|help|lot|bit|part|fact|time|chat|name|plan|option|first|second|last|rest|"
+    r"это|то|его|её|ее|их|тебя|вас|так|всё|все|вещь|штука|дело|идея|вариант|очень|когда|ответ|помощь|что-то|"
+    r"кое-что|себя|друг друга)"
+)
+_TRAIL = re.compile(
+    r"(?i)(?:[\s,;:—–-]+|\s+(?:and|but|so|or|too|also|though|btw|please|lol|haha|а|и|но|же|ну|вот|кстати|тоже|короче|вообще))+$"
+)
+
+
+def shape(kind: str, text: str, today: date) -> list[Shaped]:
+    """The values that these words give under a rule's `as`; none where they make no good value."""
+    text = text.strip().strip(HIDDEN)
+    return _SHAPES[kind](text, today) if text and HIDDEN not in text else []
+
+
+def _plain(text: str, today: date) -> list[Shaped]:
+    value = _unquoted(_TRAIL.sub("", _TOLD.sub("", text)))
+    return [(value, value)] if value else []
+
+
+def _unquoted(text: str) -> str:
+    """Without full stops and without quotation marks that have no partner inside."""
+    text = text.strip(" .")
+    return text.strip('«»"“”') if text[:1] in '«"“' or not re.search('[«"“]', text) else text
+
+
+def _thing(text: str, today: date) -> list[Shaped]:
+    value = _unquoted(_LEAD.sub("", _TRAIL.sub("", text)))
+    return [] if len(value) < 2 or _EMPTY.fullmatch(value) else [(value, value)]
+
+
+def _things(text: str, today: date) -> list[Shaped]:
+    return [shaped for part in _items(text) for shaped in _thing(part, today)]
+
+
+def _role(text: str, today: date) -> list[Shaped]:
+    """A calling, which is said of living beings: what the dictionary knows as a thing is none."""
+    word = text.split()[-1] if text.split() else ""
+    thing = russian.is_known(word) and not russian.is_a(word, "anim") and not russian.is_a(word, "ADJF")
+    return [] if thing else _base(text, today)
+
+
+def _joined(text: str, today: date) -> list[Shaped]:
+    value = ", ".join(value for value, _ in _things(text, today))
+    return [(value, value)] if value else []
+
+
+def _items(text: str) -> list[str]:
+    """The items of a list. "A, b and c" ends with c; without "and" a comma ends the clause as a rule."""
+    parts = _LAST.split(text)
+    if len(parts) > 1:
+        return [item for part in parts[:-1] for item in part.split(", ")] + [parts[-1].split(", ")[0]]
+    return [text.split(", ")[0]]
+
+
+def _base(text: str, today: date) -> list[Shaped]:
+    """A common noun, put into the nominative where it is Russian and one word."""
+    return [
+        (russian.base(v), russian.base(v)) if re.fullmatch("[а-яё-]+", v) else (v, v) for v, _ in _thing(text, today)
+    ]
+
+
+def _bases(text: str, today: date) -> list[Shaped]:
+    return [shaped for part in _items(text) for shaped in _base(part, today)]
+
+
+def _name(text: str, today: date) -> list[Shaped]:
+    value = text.strip('«»"“” .')
+    return [(value, value)] if value and not _EMPTY.fullmatch(value) else []
+
+
+def _russian_name(text: str, today: date) -> list[Shaped]:
+    value = russian.nominative(text.strip('«»"“” .'))
+    return [(value, value)]
+
+
+def _place(text: str, today: date) -> list[Shaped]:
+    value = russian.nominative(text.strip('«»"“” .'), prefer=("Geox",))
+    return [(value, value)] if len(value) > 1 and not re.fullmatch("[A-Z]{2,3}", value) else []
+
+
+def _age(text: str, today: date) -> list[Shaped]:
+    years = number(text)
+    fits = years is not None and years == int(years) and 0 < years < 120
+    return [(str(int(years)), str(int(years)))] if fits and years is not None else []
+
+
+def _amount(text: str, today: date) -> list[Shaped]:
+    """An amount of money, in digits where it was said in words, with the words beside it."""
+    bare = re.sub(
+        r"(?i)[$€£₽]|\b(?:euros?|dollars?|bucks|pounds?|quid|usd|eur|gbp|rub|р|руб\w*|евро|доллар\w*|баксов|тенге)\b\.?",
+        "",
+        text,
+    ).strip(" .,")
+    value = number(bare)
+    if value is None or value < 20:
+        return []
+    digits = shown(value)
+    return [(digits, text if digits in re.sub(r"[ ,\u00a0]", "", text) else f"{text} ({digits})")]
+
+
+def _day(text: str, today: date) -> list[Shaped]:
+    day = resolve(text, today)
+    if day is None:
+        return []
+    return [(day.iso, text if day.iso == text else f"{text} ({day.iso})")]
+
+
+def _birthday(text: str, today: date) -> list[Shaped]:
+    """Day and month; with a year only where it is a year of birth."""
+    day = resolve(text, today)
+    if day is None:
+        return []
+    born = day.year is not None and day.year < today.year - 1
+    iso = day.iso if born else day.iso[-5:]
+    return [(iso, f"{text} ({iso})")]
+
+
+_SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
+    "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
+    "russian_name": _russian_name, "place": _place,
+    "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
+}  # fmt: skip
