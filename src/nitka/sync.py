@@ -20,7 +20,8 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
@@ -54,27 +55,32 @@ class _Worker:
         self._thread = threading.Thread(target=self._loop.run_forever, name="nitka-sync", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for the work. Interrupted, it cancels the work and waits for its end before it goes on."""
-        try:
-            self._check()
-        except BadInput:
-            work.close()
-            raise
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Waits for the work. Interrupted, it cancels the work and waits for its end before it goes on, however
+        often it is interrupted then: what comes next must not meet work that still runs.
+        """
         result: Future[T] = Future()
         tasks: list[asyncio.Task[T]] = []
 
         def start() -> None:
-            tasks.append(self._loop.create_task(work))
+            tasks.append(self._loop.create_task(work()))
             tasks[0].add_done_callback(partial(_hand_over, result))
 
-        self._loop.call_soon_threadsafe(start)
+        def cancel() -> None:
+            if tasks:
+                tasks[0].cancel()
+            elif not result.done():  # the interruption came before the start was handed over
+                result.set_exception(asyncio.CancelledError())
+
+        self._check()
         try:
+            self._loop.call_soon_threadsafe(start)
             return result.result()
         except BaseException:
-            if not result.done():
-                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-                result.exception()
+            while not result.done():
+                with suppress(KeyboardInterrupt):
+                    self._loop.call_soon_threadsafe(cancel)
+                    wait([result])
             raise
 
     def _check(self) -> None:
@@ -146,12 +152,12 @@ class Block:
         self._worker = worker
 
     def __enter__(self) -> Turn:
-        return self._worker.run(self._block.__aenter__())
+        return self._worker.run(self._block.__aenter__)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.run(self._block.__aexit__(kind, error, trace))
+        self._worker.run(partial(self._block.__aexit__, kind, error, trace))
 
 
 class Pieces(Generic[T]):
@@ -165,7 +171,7 @@ class Pieces(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        found, item = self._worker.run(_next(self._source))
+        found, item = self._worker.run(partial(_next, self._source))
         if not found:
             raise StopIteration
         return cast(T, item)
@@ -174,7 +180,7 @@ class Pieces(Generic[T]):
         """Ends it, whether or not it was read to its end."""
         close = getattr(self._source, "aclose", None)
         if close is not None:
-            self._worker.run(close())
+            self._worker.run(close)
 
 
 async def _next(source: _AsyncIterator[T]) -> tuple[bool, T | None]:
@@ -204,13 +210,13 @@ class Stream(Pieces[str]):
         return self._stream.interrupted
 
     def __enter__(self) -> Self:
-        self._worker.run(self._stream.__aenter__())
+        self._worker.run(self._stream.__aenter__)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.run(self._stream.__aexit__(kind, error, trace))
+        self._worker.run(partial(self._stream.__aexit__, kind, error, trace))
 
 
 @overload
@@ -237,12 +243,19 @@ def _derived(method: Callable[..., Any]) -> Callable[..., Any]:
 def _waiting(value: Any, worker: _Worker) -> Any:
     """What stands for an async value in code that does not await."""
     if asyncio.iscoroutine(value):
-        return worker.run(value)
+        return _run(value, worker)
     if isinstance(value, turn.Stream):
         return Stream(value, worker)
     if isinstance(value, turn.TurnBlock):
         return Block(value, worker)
     return Pieces(value, worker) if hasattr(value, "__anext__") else value
+
+
+def _run(work: Coroutine[Any, Any, T], worker: _Worker) -> T:
+    try:
+        return worker.run(lambda: work)
+    finally:
+        work.close()  # does nothing to work that was run; work that was refused would complain of it otherwise
 
 
 def _opening(method: Callable[P, app.Nitka]) -> Callable[P, Nitka]:
@@ -284,7 +297,7 @@ class Nitka:
     say.__doc__ = app.Nitka.say.__doc__
 
     def __enter__(self) -> Self:
-        self._worker.run(self._nitka.__aenter__())
+        self._worker.run(self._nitka.__aenter__)
         self._worker.opened.add(self)
         return self
 
@@ -296,4 +309,4 @@ class Nitka:
     def close(self) -> None:
         """Stops accepting, gives running folds `limits.close_seconds`, and closes."""
         self._worker.opened.discard(self)
-        self._worker.run(self._nitka.close())
+        self._worker.run(self._nitka.close)

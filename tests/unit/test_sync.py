@@ -198,6 +198,20 @@ def test_ctrl_c_in_mid_answer_keeps_what_was_handed_out() -> None:
         assert [(m.text, m.interrupted) for m in it.history("anna", "s")] == [("hi", False), ("begun", True)]
 
 
+@pytest.mark.parametrize("after", [0.0, 0.0005, 0.001, 0.002, 0.005])
+def test_ctrl_c_at_any_moment_meets_no_running_work(after: float) -> None:
+    """It may come between the start of a wait and the wait itself; the block ends properly all the same."""
+    with opened(Slow()) as it:
+        for n in range(10):
+            stream = it.say("anna", f"s{n}", text="hi", stream=True)
+            timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt), stream as pieces:
+                timer.start()
+                for _ in pieces:
+                    pass
+            assert [m.text for m in it.history("anna", f"s{n}")] in ([], ["hi", "begun"])
+
+
 def test_what_was_opened_before_a_fork_is_refused_after_it() -> None:
     """The child has neither the thread nor a right to the parent's files; it may open its own."""
     done = run("""

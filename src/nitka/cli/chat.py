@@ -165,6 +165,10 @@ class Talk:
         except NitkaError as error:
             self.failed = True
             self.door.fail(error)
+        except KeyboardInterrupt:
+            if not self.door.interactive:
+                raise
+            self.door.say(f"\n{self.door.texts.leave_hint}")
 
     def answer(self, text: str) -> None:
         """One turn, shown as it comes. Ctrl-C stops it and keeps what was shown."""

@@ -48,8 +48,8 @@ def receipt_table(receipt: Receipt, texts: Texts) -> Group:
         drawn = Text.assemble((bar(entry.tokens, largest), "cyan"), " ", (remark(entry, texts), "yellow"))
         table.add_row(texts.layers[entry.layer], str(entry.tokens), rows(entry), drawn)
     table.add_row(texts.total, str(receipt.used), style="bold")
-    foot = texts.counted.format(counter=receipt.counter, head=receipt.head)
+    foot = [texts.counted.format(counter=receipt.counter, head=receipt.head)]
     if receipt.cursor:
-        foot = f"{foot} {texts.summary_covers.format(last=receipt.cursor - 1)}"
+        foot.append(texts.summary_covers.format(last=receipt.cursor - 1))
     notes = [Text(said(texts, note), style="yellow") for note in receipt.notes]
-    return Group(Text(title), table, Text(foot, style="dim"), *notes)
+    return Group(Text(title), table, *(Text(line, style="dim") for line in foot), *notes)
