@@ -317,4 +317,6 @@ def _summariser(
         return None if isinstance(chat, OfflineChat) else ModelSummariser(chat)
     if isinstance(fold_model, str):
         return None if fold_model == "offline" else ModelSummariser(choose_chat(fold_model, settings))
-    return fold_model if hasattr(fold_model, "propose") else ModelSummariser(fold_model)
+    if isinstance(fold_model, Summariser):
+        return fold_model
+    return ModelSummariser(fold_model)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nitka.types import ChatMessage, Line, Message, Proposal
 
@@ -41,6 +41,7 @@ class ChatModel(Protocol):
         ...
 
 
+@runtime_checkable
 class Summariser(Protocol):
     """Says what to add to a summary; our code appends and keeps the cap."""
 
