@@ -2,7 +2,7 @@
 
 * The writer takes every waiting write, in the order they came, and commits them together: one transaction, one
   fsync, each write a savepoint, so that one that fails undoes only itself.
-* Processes queue on a blocking lock on files beside the database, instead of polling SQLite's own lock. That one is
+* Processes queue on a blocking lock on a file beside the database, instead of polling SQLite's own lock. That one is
   only ever held by programs that are not nitka.
 * The reader gives every waiting read the same snapshot, taken after the last of them came.
 
@@ -94,7 +94,7 @@ class SqliteFile:
         self._migrations = migrations
         self._wait = wait
         self._claims = Claims(wait)
-        self._lock = FileLock(self.path)
+        self._lock = FileLock(self.path + ".lock")
         self._write_db: sqlite3.Connection | None = None
         self._read_db: sqlite3.Connection | None = None
         self._writer: BatchThread | None = None
