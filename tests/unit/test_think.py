@@ -76,6 +76,11 @@ def test_a_whole_text_loses_its_reasoning_and_nothing_else(text: str) -> None:
     assert strip_think(text) == CASES[text]
 
 
+@pytest.mark.parametrize("text", CASES)
+def test_a_known_text_gives_the_same_in_two_pieces_cut_anywhere_and_letter_by_letter(text: str) -> None:
+    assert {run([text[:at], text[at:]]) for at in range(len(text))} == {run([text])} == {run(list(text))}
+
+
 @settings(max_examples=600)
 @given(TEXTS, st.lists(st.integers(0, 10_000), max_size=12))
 @example("`<think>" + "x" * 120 + "`", [120])

@@ -1,6 +1,7 @@
 """Counters: the estimate is never too low by more than its margin, and a picture costs the same in every form."""
 
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_the_estimate_holds_for_random_characters_of_a_kind(name: str, data: st.
 @given(st.text(max_size=200))
 def test_the_estimate_holds_for_any_text(text: str) -> None:
     assert holds(text)
+
+
+@pytest.mark.parametrize("name", sorted(ALPHABETS))
+def test_the_estimate_holds_for_evenly_random_characters_of_a_kind(name: str) -> None:
+    """Hypothesis likes simple texts; these are as disorderly as a text can be."""
+    chance = random.Random(name)
+    texts = ["".join(chance.choices(ALPHABETS[name], k=size)) for size in (20, 100, 1000) for _ in range(20)]
+    assert [text for text in texts if not holds(text)] == []
 
 
 @given(
