@@ -1,10 +1,12 @@
 """Score the watch on written conversations with the scorer that belongs to them.
 
-    python benchmarks/watch_cases.py CASES.jsonl ... --scorer score_watch.py [--half even|odd] [--between 5] [--out fired.jsonl]
+    python benchmarks/watch_cases.py CASES.jsonl ... --scorer score_watch.py [--half even|odd] [--between 5] [--out
+  fired.jsonl]
 
-Each conversation is fed message by message through the memory, serialised to JSON between any two. A line of the input is `{"id", "lang",
-"expect", "turns": [{"s", "t"}]}`; `--half` keeps the ids whose CRC-32 is even or odd; `--between` puts so many harmless messages between the
-turns. Rules that need an assistant are given one: in a conversation with `kind` pos_llm, speaker B has role assistant.
+Each conversation is fed message by message through the memory, serialised to JSON between any two. A line of the
+input is `{"id", "lang", "expect", "turns": [{"s", "t"}]}`; `--half` keeps the ids whose CRC-32 is even or odd;
+`--between` puts so many harmless messages between the turns. Rules that need an assistant are given one: in a
+conversation with `kind` pos_llm, speaker B has role assistant.
 """
 
 from __future__ import annotations

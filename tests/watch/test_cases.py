@@ -39,7 +39,9 @@ from nitka.watch import parse, WatchError
 from nitka.watch.data import default
 for text in ("MARKERWORD where are your parents", "MARKERWORD \\ud800 \\x00", "MARKERWORD@example.com +7 916 1234567"):
     parse(text, settings={"speaker": "MARKERWORD", "message_id": "MARKERWORD"})
-for bad in ({"assign": [{"if": {"regex": "(MARKERWORD"}}]}, {"flags": [{"MARKERWORD": 1}]}, {"x": {"v": 1, "s": "MARKERWORD"}}):
+pattern = {"if": {"regex": "(MARKERWORD"}}
+malformed = ({"assign": [pattern]}, {"flags": [{"MARKERWORD": 1}]}, {"x": {"v": 1, "s": "MARKERWORD"}})
+for bad in malformed:
     try:
         parse("x", memory=bad)
     except WatchError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +19,8 @@ turn = st.tuples(st.sampled_from(SPEAKERS), st.sampled_from(SENTENCES), st.sampl
 talk = st.lists(turn, max_size=25)
 
 
-def read(turns, memory=None, *, cut=lambda m: m):
-    alerts = []
+def read(turns: Any, memory: Any = None, *, cut: Callable[[Any], Any] = lambda m: m) -> tuple[list[Any], Any]:
+    alerts: list[Any] = []
     for speaker, text, identity in turns:
         parsed = parse(text, settings={"speaker": speaker, "message_id": identity}, memory=memory)
         memory = cut(parsed.memory)
@@ -49,7 +51,7 @@ def test_joining_is_associative_commutative_and_idempotent(one, two, three):
     assert merge([a, a]) == merge([a]) == merge([merge([a])])
 
 
-def size(memory):
+def size(memory: Any) -> int:
     return len(json.dumps(memory, separators=(",", ":")).encode())
 
 
@@ -76,7 +78,7 @@ def test_thirty_flags_take_about_one_kilobyte():
 
 def test_the_fullest_memory_there_can_be_is_under_two_kilobytes():
     """Every flag stands, for twelve speakers in turn, and every rule that can fire has."""
-    memory = None
+    memory: Any = None
     for number in range(60):
         about = {"id": f"speaker {number % 12}", "age": 12 + number % 12}
         settings_ = {"speaker": about, "message_id": str(number)}
@@ -104,7 +106,7 @@ def test_any_text_gives_a_result_and_every_snippet_is_its_sentences(text, other)
     check_snippets(again, other)
 
 
-def check_snippets(answer, text):
+def check_snippets(answer: Any, text: str) -> None:
     sentences = {s["index"]: s for s in answer.get("sentence_list", ())}
     mentions = [m for e in answer.get("entities_summary", ()) for m in e["mentions"]]
     for entry in [*answer.get("abuse", ()), *mentions]:

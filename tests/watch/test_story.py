@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,8 @@ def test_it_works_across_processes(story):
         "import json, sys; from nitka.watch import parse_json;"
         "print(json.dumps(parse_json(json.loads(sys.stdin.buffer.read()))))"
     )
-    memory, abuse = None, None
+    memory: Any = None
+    abuse: Any = None
     for text in story:
         body = {"language": "*", "content": text, "settings": {"state": True, "memory": memory}}
         run = subprocess.run(

@@ -197,7 +197,7 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
         if share > _MOST_COPIED:
-            yield f"{code}: {len(suspect)} of {len(idioms)} idioms ({share:.0%}) look copied; at most {_MOST_COPIED:.0%}"
+            yield f"{code}: {len(suspect)} of {len(idioms)} idioms look copied, at most {_MOST_COPIED:.0%} may"
 
 
 def _content(idiom: tuple[str, lexicon.Phrase], words: lexicon.Lexicon) -> int:

@@ -29,6 +29,8 @@ _PLAIN_TOKEN = re.compile(
 _ODD = re.compile(r"[@$]|https?:|www\.|(?<!\w)[^\W\d_][ .\-_*·•][^\W\d_](?:[ .\-_*·•]|\Z)")
 _LATIN = re.compile("[a-z]")
 _CYRILLIC = re.compile("[а-я]")
+_OWN_LATIN = re.compile("[bdf-nq-wz]")
+_OWN_CYRILLIC = re.compile("[бвгдж-нпт-фц-я]")
 _TO_CYRILLIC = str.maketrans("aceopxykmtbhnu", "асеорхукмтвнпи")
 _TO_LATIN = str.maketrans("асеорхукмтвніїѕјһ", "aceopxykmtbhiisjh")
 _LETTERS_LATIN = str.maketrans("013457@$", "oieastas")
@@ -68,6 +70,9 @@ def _one_script(word: str) -> str:
     latin, cyrillic = len(_LATIN.findall(word)), len(_CYRILLIC.findall(word))
     if not latin or not cyrillic:
         return word
+    twins = sum(c in "aceopxyасеорху" for c in word)  # letters of one shape prove nothing, if any others are there
+    if twins < len(word):
+        latin, cyrillic = len(_OWN_LATIN.findall(word)), len(_OWN_CYRILLIC.findall(word))
     return word.translate(_TO_CYRILLIC) if cyrillic >= latin else word.translate(_TO_LATIN)
 
 
