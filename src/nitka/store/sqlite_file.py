@@ -24,7 +24,7 @@ from nitka.store.batches import BatchThread, Claims, Job, T, Work
 from nitka.store.file_lock import FileLock
 from nitka.store.sql import Migration
 
-PRAGMAS = (
+PRAGMAS: tuple[str, ...] = (
     "journal_mode=wal",
     "synchronous=full",
     "fullfsync=on",  # macOS: a plain fsync there does not reach the disk
