@@ -181,6 +181,7 @@ IMAGES: dict[str, dict[str, Any]] = {
     "input_file": {"type": "input_file", "filename": "a.pdf", "file_data": PAYLOAD},
     "document": {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PAYLOAD}},
     "audio": {"type": "input_audio", "input_audio": {"data": PAYLOAD, "format": "wav"}},
+    "mcp resource": {"type": "resource", "resource": {"mimeType": "image/png", "blob": PAYLOAD}},
     "unheard of": {"type": "hologram_ref", "url": f"data:model/holo;base64,{PAYLOAD}"},
 }
 
@@ -194,7 +195,7 @@ def test_a_picture_or_file_costs_the_same_in_every_form(form: str) -> None:
     text = {"type": "text", "text": "What is on it?"}
     alone = price(text)
     plain = price(text, IMAGES["image_url"]) - alone
-    extra = 10 if form == "unheard of" else 0
+    extra = 10 if form in ("unheard of", "mcp resource") else 0
     assert MEDIA_TOKENS <= plain <= MEDIA_TOKENS + 1
     assert 0 <= price(text, IMAGES[form]) - alone - plain <= extra
     assert price(text, IMAGES[form], IMAGES[form]) - alone <= 2 * (MEDIA_TOKENS + 1 + extra)
