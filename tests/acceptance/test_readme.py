@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"en": "README.md", "ru": "README.ru.md"}
 PROMPT = re.compile(r"^(?:you|вы)> ", re.MULTILINE)
@@ -33,7 +35,7 @@ def commands(page: str) -> list[str]:
 @pytest.mark.parametrize("page", [*PAGES.values(), "CONTRIBUTING.md"])
 def test_make_targets_exist(page: str) -> None:
     targets = [line.split()[1] for line in commands(page) if line.startswith("make ")]
-    assert targets[:1] == ["make chat".split()[1]] or page == "CONTRIBUTING.md"
+    assert {"chat", "test"} <= set(targets)
     done = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
