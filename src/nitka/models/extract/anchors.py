@@ -21,6 +21,9 @@ LETTERS = re.compile(r"[^\W\d_]")
 ADDRESS = re.compile(r"@|://|^[#№]\w")
 DATE = re.compile(r"\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?|\d{4}-\d{2}-\d{2}")
 CLOCK = re.compile(r"\d{1,2}:\d{2}")
+MEASURED = re.compile(
+    r"\d+(?:[.,]\d+)?[-–]?(?:[^\W\d_]{1,2}|\d*x\d+|\d*х\d+|min|sec|hrs?|год[а-я]*|час[а-я]*|мин|сек|тыс|руб)"
+)
 ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|-?(?:го|му|е|м|й|я))")
 WEIGHT: dict[Kind, float] = {
     "date": 3.0,
@@ -33,6 +36,10 @@ WEIGHT: dict[Kind, float] = {
     "title": 1.6,
 }
 THOUSAND = 1000
+HOURS = 12  # a bare number word up to this is likely an hour or a few of something
+MEASURES = {"money", "unit", "counted", "time", "clock", "month"}
+PHONE = 7  # figures in a number that is copied, not counted
+GENITIVE = ("го", "му")  # endings of a Russian ordinal that is a day; English days are in figures or beside a month
 SMALL = 0.4  # a bare small number
 COUNTED = 1.2  # a small number of something: worth a line only with more
 TITLE_WORDS = 4
@@ -123,11 +130,16 @@ def _dated(word: Word) -> bool:
 def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> Anchor:
     inside = words[start:end]
     after = words[end] if end < len(words) and words[end].gap.strip() in ("", "-") else None
+    before = words[start - 1].tags if start else set()
     kind = _kind(inside, after)
-    if after is not None and (after.tags & {"money", "unit", "counted", "time", "month"} or _counted(kind, after)):
+    if kind == "date" and not _placed(inside, before):
+        kind = "number"
+    if after is not None and (
+        after.tags & {"money", "unit", "counted", "time", "clock", "month"} or _counted(kind, after)
+    ):
         end += 1
     keys = _keys(inside, lexicon)
-    return Anchor(kind, start, end, _weight(kind, inside, after), keys)
+    return Anchor(kind, start, end, _weight(kind, inside, after, lexicon), keys)
 
 
 def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
@@ -184,22 +196,30 @@ def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
         return "date" if len(inside) > 1 and (tags & {"ordinal"} or DIGITS.search(text)) else "weekday"
     if ("ordinal" in tags or ORDINAL.fullmatch(inside[-1].low)) and not (after and "unit" in after.tags):
         return "date"
-    if "time" in tags or CLOCK.search(text) or (after and "time" in after.tags):
+    if "time" in tags or CLOCK.search(text) or (after and after.tags & {"time", "clock"}):
         return "time"
     if "money" in tags or (after and "money" in after.tags) or re.search(r"[$€£¥₽]|\d[.,]\d{3}\b", text):
         return "money"
-    return "number"
+    return "code" if len(DIGITS.findall(text)) >= PHONE else "number"
 
 
-def _weight(kind: Kind, inside: Sequence[Word], after: Word | None) -> float:
+def _placed(inside: Sequence[Word], before: set[str]) -> bool:
+    """Whether an ordinal stands for a day: in figures, beside a month or weekday, or after a preposition."""
+    if any(word.tags & {"month", "season", "weekday"} or word.text[0].isdigit() for word in inside):
+        return True
+    return "link" in before and inside[-1].low.endswith(GENITIVE)
+
+
+def _weight(kind: Kind, inside: Sequence[Word], after: Word | None, lexicon: Lexicon) -> float:
     if kind != "number":
         return WEIGHT[kind]
-    figures = sum(len(DIGITS.findall(word.text)) for word in inside)
+    worded = max((len(str(value)) for _, _, value in number_runs(inside, lexicon) if value > HOURS), default=0)
+    figures = max(worded, sum(len(DIGITS.findall(word.text)) for word in inside))
     counted = any("counted" in word.tags for word in inside) or inside[-1].text.endswith("%")
     counted = counted or (after is not None and bool(after.tags & {"unit", "counted", "money"}))
     if figures >= 3:
         return 2.6
-    if figures == 2 or len(inside) > 1:
+    if figures == 2:
         return 2.2
     return COUNTED if counted else SMALL
 
@@ -211,9 +231,7 @@ def _is_code(text: str) -> bool:
     if not DIGITS.search(text) or ORDINAL.fullmatch(text.lower()) or CLOCK.fullmatch(text):
         return False
     if LETTERS.search(text):
-        return (
-            len(text) >= 3 and re.fullmatch(r"\d+(?:am|pm|k|km|kg|m|cm|mm|gb|mb|s|h|x\d+|х\d+)", text.lower()) is None
-        )
+        return len(text) >= 3 and not MEASURED.fullmatch(text.lower())
     return re.fullmatch(r"\d+(?:-\d+)+", text) is not None and DATE.fullmatch(text) is None
 
 

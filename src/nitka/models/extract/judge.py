@@ -50,7 +50,7 @@ SHORT = 40  # characters
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
-ABOUT = 1.2  # of something new that the user states of a person
+ABOUT = 0.8  # of something new that the user states of a person
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
@@ -213,10 +213,11 @@ def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
     hardly count.
     """
     if claim.read.asks:
-        return 0.0
+        offered = [weight for anchor, weight in new if anchor.kind in ("date", "code", "name")]
+        return ASKED * sum(offered) if claim.committed else 0.0
     advice = "advice" in claim.acts
     if not claim.committed or advice:
-        exact = sum(weight * PLAIN.get(anchor.kind, FIGURE) for anchor, weight in new) * (ADVISED if advice else 1.0)
+        exact = sum(weight * PLAIN.get(anchor.kind, FIGURE * (ADVISED if advice else 1.0)) for anchor, weight in new)
     else:
         exact = sum(weight for _, weight in new)
     promised = "promise" in claim.acts and not advice and _substance(claim) >= 2

@@ -18,7 +18,7 @@ from nitka.models.extract.writer import estimate, full_text, gist_text
 from nitka.types import Line, Message, Proposal
 
 WORTH = 1.2  # below this nothing is written
-FULLNESS = 0.6  # what is asked for on top of that when the summary is full, from ROOMY on
+FULLNESS = 1.0  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
 
 
@@ -40,7 +40,8 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
     """
     known = present([line.text for line in lines])
     standing = tuple(known.standing)
-    notes = [replace(note, replaced=replaced_lines(standing, note.claims)) for note in _take_notes(known, messages)]
+    notes = _settled(_take_notes(known, messages))
+    notes = [replace(note, replaced=replaced_lines(standing, note.claims)) for note in notes]
     replaced = frozenset[int]().union(*(note.replaced for note in notes))
     kept = [line for at, line in enumerate(lines) if at not in replaced]
     chosen = _worthwhile(notes, kept, cap)
@@ -50,7 +51,17 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
 
 def take_notes(messages: Sequence[Message]) -> list[Note]:
     """Every line worth writing for these messages, in order, without regard to room."""
-    return _take_notes(present(()), messages)
+    return _settled(_take_notes(present(()), messages))
+
+
+def _settled(notes: Sequence[Note]) -> list[Note]:
+    """The notes without those that a later one of the same messages replaces."""
+    gone: set[int] = set()
+    standing = present([note.line.full for note in notes]).standing if len(notes) > 1 else []
+    for at, note in enumerate(notes):
+        earlier = [i for i in range(at) if notes[i].line.last < note.line.first]
+        gone |= {earlier[i] for i in replaced_lines([standing[i] for i in earlier], note.claims)} if earlier else set()
+    return [note for at, note in enumerate(notes) if at not in gone]
 
 
 def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:

@@ -138,7 +138,8 @@ def _moved(standing: Sequence[Claim], new: New) -> set[int]:
         return set()
     recent = range(max(0, len(standing) - RECENT), len(standing))
     days = [at for at in recent if _gives_anew(standing[at], new) and _day(standing[at])]
-    fixed = [at for at in days if _appointment(standing[at]) or _topic(standing[at]) & new.topic]
+    told = [at for at in days if not standing[at].read.asks]
+    fixed = [at for at in told if _appointment(standing[at]) or _topic(standing[at]) & new.topic]
     if not fixed:
         return set()
     latest = _day(standing[fixed[-1]])

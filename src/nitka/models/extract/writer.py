@@ -18,7 +18,10 @@ from nitka.models.extract.text import Word
 FULL_WORDS = 16
 GIST_SIZE = 9.5  # tokens, about
 LABELS = 1  # content words kept beside the anchors, at least
+TOPIC = 0.6  # what the first word of content, which often says what the clause is about, is worth to a gist
+OBJECT = 1.0  # what must or must not be
 BARE_LABELS = 3  # where there are no anchors
+SAID = {"strict", "open"}  # acts whose object must not be lost with the mark
 CUES = {"decide", "promise", "open", "close", "limit", "correct", "move", "role"}
 DASHES = (" — ", " – ", " - ")  # a label and its value: a colon says the same in one token less
 NOTHING: Mapping[int, str] = MappingProxyType({})
@@ -41,10 +44,11 @@ def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
     kept = {at for at in spoken if inside[at].anchor >= 0}
     left = size - sum(estimate(inside[at].text) for at in kept)
     near = frozenset(kept)
+    labels = BARE_LABELS if not near else LABELS + (not claim.acts.isdisjoint(SAID))
     loose = (at for at in spoken if inside[at].content and at not in near)
     for rank, at in enumerate(sorted(loose, key=lambda at: (-_pull(claim, at, near), at))):
         left -= estimate(inside[at].text)
-        if left < 0 and rank >= (LABELS if near else BARE_LABELS):
+        if left < 0 and rank >= labels:
             break
         kept.add(at)
     kept |= {at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None}
@@ -118,10 +122,18 @@ def _pull(claim: Claim, at: int, anchored: frozenset[int]) -> float:
     word = claim.read.words[at]
     weak = claim.lexicon.weak and word.low.endswith(claim.lexicon.weak) and len(word.low) > 5
     pull = 0.6 * bool(word.tags & CUES) + 0.8 * ("role" in word.tags) + 0.2 * (len(word.low) > 3) - 0.5 * bool(weak)
+    pull += TOPIC * (at == next((i for i in range(claim.start, claim.end) if claim.read.words[i].content), -1))
+    pull += OBJECT * (at > claim.start and "strict" in claim.read.words[_before(claim, at)].tags)
     if anchored:
         distance = min((a - at) if a > at else (at - a) * 1.3 for a in anchored)
         return pull + 2.0 / (1.0 + distance)
     return pull + 1.0 / (1.0 + 0.1 * (at - claim.start))
+
+
+def _before(claim: Claim, at: int) -> int:
+    """The word of content or act before this one."""
+    words = claim.read.words
+    return next((i for i in range(at - 1, claim.start, -1) if not words[i].tags & {"link", "function"}), claim.start)
 
 
 def _bears_on(words: Sequence[Word], at: int, kept: set[int], end: int) -> int | None:
