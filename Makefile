@@ -38,9 +38,12 @@ bench-summary: $(READY)
 
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'nitka needs Python 3.11 or later: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@echo 'Setting up $(VENV); this takes a minute or two, once.'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 lock:
