@@ -36,6 +36,7 @@ class Watch:
     parents: Mapping[str, Sequence[str]]
     languages: Mapping[str, Sequence[tuple[str, str]]]
     version: str
+    codes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # language settings already understood
     _compiled: dict[tuple[str, ...], Lexicon] = field(default_factory=dict)
 
     def lexicon(self, codes: tuple[str, ...]) -> Lexicon:

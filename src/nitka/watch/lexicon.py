@@ -196,14 +196,14 @@ def forms_of(tokens: Sequence[Token], lexicon: Lexicon) -> list[str]:
     """The form under which each token is looked up: as written if known, else repaired, else (if most are) read as
     transliterated.
     """
-    known, forms, strange = lexicon.known, [], []
-    for index, token in enumerate(tokens):
-        form = token.form
-        if token.kind == WORD and form not in known:
+    known, strange = lexicon.known, []
+    forms = [token.form for token in tokens]
+    for index, form in enumerate(forms):
+        if form not in known and tokens[index].kind == WORD:
             form = next((r for r in repairs(form) if r in known), form)
             if form not in known and form.isascii():
                 strange.append(index)
-        forms.append(form)
+            forms[index] = form
     if strange and lexicon.spelled:
         _transliterate(tokens, forms, strange, lexicon)
     return forms

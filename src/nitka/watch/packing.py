@@ -61,7 +61,8 @@ def pack(ext: Extension, lives: Mapping[int, str]) -> str:
     fields += _span_fields(ext, ["", "!", *tags], lives)
     value = size = 0
     for number, bits in fields:
-        value |= number << size
+        if number:
+            value |= number << size
         size += bits
     return base64.b64encode(value.to_bytes((size + 7) // 8, "little")).decode("ascii")
 
@@ -138,14 +139,19 @@ def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int,
     spans: dict[int, dict[str, Span]] = {}
     numbers = _set(read.get(read.get(8)))
     old = read.get(1)
+    value, size, people = read.value, read.size, len(who)  # the busiest loop of reading: no calls
     for number in numbers:
         if number not in lives:
             return spans
         bits = BITS[lives[number]]
-        present = read.get(len(who)) if read.get(1) else 1
+        mask = (1 << bits) - 1
+        present = value >> size + 1 & (1 << people) - 1 if value >> size & 1 else 1
+        size += 1 + people if value >> size & 1 else 1
         found = spans[number] = {}
         for index in _set(present):
-            first = (1 << bits) - 1 if old else read.get(bits)
-            last = read.get(bits)
-            found[who[index]] = Span(max(first, last), last)
+            first = mask if old else value >> size & mask
+            size += 0 if old else bits
+            last = value >> size & mask
+            size += bits
+            found[who[index]] = Span(first if first > last else last, last)
     return spans

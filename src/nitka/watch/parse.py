@@ -101,6 +101,9 @@ def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, gi
 
 def codes_of(language: object, watch: Watch) -> tuple[str, ...]:
     """The lexicons that a language setting names. Raises `WatchError` with the list of those there are."""
+    known = watch.codes.get(language) if isinstance(language, str) else None
+    if known:
+        return known
     have = tuple(watch.languages)
     if not isinstance(language, str):
         raise WatchError("language", kind(language), f"{' '.join(have)}, several joined by |, or *")
@@ -109,6 +112,8 @@ def codes_of(language: object, watch: Watch) -> tuple[str, ...]:
     codes = tuple(sorted({code.strip().lower() for code in language.split("|")}))
     if not set(codes) <= set(have):
         raise WatchError("language", "a language without a lexicon", f"{' '.join(have)}, several joined by |, or *")
+    if len(watch.codes) < 64:
+        watch.codes[language] = codes
     return codes
 
 

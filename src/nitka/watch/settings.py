@@ -60,7 +60,7 @@ def read(value: object, path: str = "settings") -> Settings:
         value = {}
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), "an object")
-    on = {name: _switch(value, name, default, path) for name, default in SWITCHES.items()}
+    on = SWITCHES | {name: _switch(value, name, path) for name in value if name in SWITCHES}
     _choice(value, "format", FORMATS, path)
     return Settings(
         state=on["state"],
@@ -82,13 +82,15 @@ def read(value: object, path: str = "settings") -> Settings:
 
 
 def _ignored(value: Mapping[str, Any]) -> tuple[str, ...]:
+    if value.keys() <= SERVED:
+        return DEFAULTS_NOT_SERVED
     defaults = [name for name in DEFAULTS_NOT_SERVED if value.get(name, True) is not False]
     others = sorted(str(name)[:64] for name in value if name not in SERVED and name not in DEFAULTS_NOT_SERVED)
     return (*defaults, *others)
 
 
-def _switch(value: Mapping[str, Any], name: str, default: bool, path: str) -> bool:
-    found = value.get(name, default)
+def _switch(value: Mapping[str, Any], name: str, path: str) -> bool:
+    found = value[name]
     if not isinstance(found, bool):
         raise WatchError(f"{path}.{name}", kind(found), "true or false")
     return found
