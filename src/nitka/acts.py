@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nitka import conversation
@@ -99,12 +100,20 @@ async def forget(vault: Vault, user: User, *, session: str | None, turn: int | N
     if found is None:
         return Erased()
     thread, row = found
-    if turn is not None:
-        messages, lines = await conversation.forget_rows(vault, thread, turn, turn + 2)
-        return await _scrubbed(vault, Erased(messages=messages, lines=lines)) if messages else Erased()
+    if turn is None:
+        return await _scrubbed(vault, partial(_forget_session, vault, thread, row))
+    return await _scrubbed(vault, partial(_forget_turn, vault, thread, turn))
+
+
+async def _forget_session(vault: Vault, thread: Thread, row: SessionRow) -> Erased:
     lines = await _lines(vault, thread)
     went = await vault.store.erase_session(thread.owner.id, thread.owner.incarnation, row.session, row.incarnation)
-    return await _scrubbed(vault, Erased(sessions=went.sessions, messages=went.messages, lines=lines))
+    return Erased(sessions=went.sessions, messages=went.messages, lines=lines)
+
+
+async def _forget_turn(vault: Vault, thread: Thread, turn: int) -> Erased:
+    messages, lines = await conversation.forget_rows(vault, thread, turn, turn + 2)
+    return Erased(messages=messages, lines=lines)
 
 
 async def finish_erasures(vault: Vault) -> int:
@@ -161,11 +170,16 @@ async def _erase(vault: Vault, owner: bytes, incarnation: bytes) -> Erased:
     return replace(erased, erasure="complete" if clean else "pending")
 
 
-async def _scrubbed(vault: Vault, erased: Erased) -> Erased:
-    """Makes the bytes go; while a reader prevents it, an entry that belongs to nobody has `settle` try again."""
+async def _scrubbed(vault: Vault, work: Callable[[], Awaitable[Erased]]) -> Erased:
+    """Does the work and makes the bytes go. A note that belongs to nobody has `settle` end what a crash or a reader
+    prevented.
+    """
+    note = random_bytes(16)
+    await vault.store.begin_erasure(NOBODY, note)
+    erased = await work()
     clean = await vault.store.scrub()
-    if not clean:
-        await vault.store.begin_erasure(NOBODY, random_bytes(16))
+    if clean:
+        await vault.store.end_erasure(NOBODY, note)
     return replace(erased, erasure="complete" if clean else "pending")
 
 

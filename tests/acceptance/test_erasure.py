@@ -329,41 +329,65 @@ async def test_an_old_key_does_not_erase_a_newer_life(place: Place) -> None:
         assert len(await other.history("anna", "new life")) == 4
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("again", ["settle", "forget"])
-async def test_a_forget_that_was_cut_off_anywhere_is_ended_later(tmp_path: Path, after: bool, again: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "after", "again"),
+    [
+        ({}, False, "settle"),
+        ({}, True, "settle"),
+        ({}, False, "forget"),
+        ({}, True, "forget"),
+        ({"session": "web"}, True, "settle"),
+        ({"session": "web", "turn": 0}, True, "settle"),
+    ],
+)
+async def test_a_forget_that_was_cut_off_anywhere_is_ended_later(
+    tmp_path: Path, what: dict[str, Any], after: bool, again: str
+) -> None:
+    (tmp_path / "first").mkdir()
+    first = Place(tmp_path / "first")
+    async with first.open() as nitka:
+        await talk(nitka, "anna", "web", 1)
+    values = message_bodies(first) if what else first.values(await owner_of(first, "anna"))
     at = 0
-    while True:
-        (tmp_path / f"{at}").mkdir()
-        place = Place(tmp_path / f"{at}")
+    while await cut_off(place := copy_of(first, tmp_path / f"{at}"), what, at, after):
         async with place.open() as nitka:
-            await talk(nitka, "anna", "web")
-        values = place.values(await owner_of(place, "anna"))
-        if not await cut_off(place, at, after):
-            break
-        async with place.open() as nitka:
-            begun = await nitka.sessions("anna") == ()
+            begun = await nitka.history("anna", "web") == ()
             if again == "settle":
                 await nitka.settle()
             if again == "forget" or not begun:
-                erased = await nitka.forget("anna")
+                erased = await nitka.forget("anna", **what)
                 assert erased.erasure == "complete"
-                assert begun or again == "settle" or erased.messages == 6
+                assert begun or again == "settle" or erased.messages == 2
             await nitka.settle()
-            assert await nitka.sessions("anna") == ()
+            assert await nitka.history("anna", "web") == ()
         assert place.traces(values) == []
         at += 1
     assert at > 5
 
 
-async def cut_off(place: Place, at: int, after: bool) -> bool:
+def copy_of(first: Place, folder: Path) -> Place:
+    folder.mkdir()
+    place = Place(folder)
+    shutil.copytree(first.folder, place.folder, dirs_exist_ok=True)
+    shutil.copy(first.key_file, place.key_file)
+    return place
+
+
+def message_bodies(place: Place) -> list[bytes]:
+    db = sqlite3.connect(place.path)
+    found = [body for (body,) in db.execute("select body from messages")]
+    db.close()
+    return found
+
+
+async def cut_off(place: Place, what: dict[str, Any], at: int, after: bool) -> bool:
     """Forgets, and ends at the given call of the store; False when it came to its end before."""
     store = FaultyStore(place.store(), at=10**9)
     async with place.open(store) as nitka:
         await nitka.settle()
         store._at, store._after = store.calls + at, after
         try:
-            await nitka.forget("anna")
+            await nitka.forget("anna", **what)
         except InjectedFault:
             return True
         return False
