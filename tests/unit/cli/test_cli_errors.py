@@ -101,6 +101,14 @@ def test_a_damaged_row_in_the_window(cli: Any, used: Path) -> None:
     assert len(cli("export", "--user", "anna").out.splitlines()) == 2
 
 
+def test_a_damaged_conversation_is_told_and_another_can_be_held(cli: Any, used: Path) -> None:
+    with closing(sqlite3.connect(used)) as db, db:
+        db.execute("update sessions set body = zeroblob(200)")
+    result = cli("chat", "--user", "anna", lines="Hello.\n")
+    assert "does not open" in result.complaint
+    assert "Hello" in result.out
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -211,6 +219,17 @@ def test_a_pipe_goes_on_after_a_turn_that_failed(cli: Any, used: Path, server: A
     result = cli(*MODEL, lines="What is my name?\n/why\n")
     assert result.code == 1
     assert "What the model was given" in result.out
+
+
+def test_a_summary_that_fails_is_told_and_loses_nothing(cli: Any, used: Path, server: Any) -> None:
+    """The model answers well but writes no summary; the turns stand, and the summary stays due."""
+    lines = "".join(f"The cake has {n} candles.\n" for n in range(12))
+    result = cli(*MODEL, lines=lines)
+    assert result.code == 0
+    assert result.err == "[the summary could not be written just now; it will be tried again]\n"
+    assert len(history(cli)) == 26
+    assert "failed: 1" in cli("settle", "--model", "openai:any").err
+    assert "folds: 1" in cli("settle", "--model", "offline").out
 
 
 def test_a_model_that_is_not_there(cli: Any, used: Path, monkeypatch: pytest.MonkeyPatch) -> None:

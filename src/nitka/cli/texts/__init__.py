@@ -1,0 +1,31 @@
+"""What the command line says, one table per language.
+
+Rules: a text is chosen by the locale's language, English where there is none of that language. Counts stand after a
+colon or a dash, so that no language needs its plurals here. What is filled in is a number, a path or a name of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from nitka.cli.texts.english import ENGLISH
+from nitka.cli.texts.russian import RUSSIAN
+from nitka.cli.texts.table import Texts
+
+__all__ = ["ENGLISH", "RUSSIAN", "Texts", "said", "texts_for"]
+
+TABLES: Mapping[str, Texts] = {"en": ENGLISH, "ru": RUSSIAN}
+
+
+def texts_for(locale: str) -> Texts:
+    """The table for a locale's name ("ru_RU.UTF-8", "ru"); English where it names no language of ours."""
+    return TABLES.get(re.split(r"[_.@-]", locale)[0].lower(), ENGLISH)
+
+
+def said(texts: Texts, reason: str) -> str:
+    """A reason of a receipt in this language; unchanged where the table does not know it."""
+    for pattern, form in texts.reasons.items():
+        if found := re.fullmatch(pattern, reason):
+            return found.expand(form)
+    return reason

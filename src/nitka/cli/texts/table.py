@@ -1,0 +1,100 @@
+"""The fields of a table of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """One language. `{…}` are filled in."""
+
+    # errors
+    error: str
+    unexpected: str
+    no_store: str
+    ask_yes: str
+    errors: Mapping[str, str] = field(default_factory=dict)  # by class; English needs none, its errors say it
+    hints: Mapping[str, str]  # what to do, by class
+
+    # the first screen of a chat: four lines, and one for a conversation that goes on
+    offline: str
+    online: str
+    where_data: str
+    where_key: str
+    key_made: str
+    key_environment: str
+    try_this: str
+    continued: str
+
+    # chat
+    you: str
+    help: str
+    unknown_command: str
+    new_session: str
+    stopped: str
+    stopped_early: str
+    broke_off: str
+    leave_hint: str
+    replayed: str
+    fold_failed: str
+    no_summary: str
+    summary_foot: str
+    confirm_session: str
+    confirm_user: str
+    confirm_turn: str
+    yes: str  # accepted answers, separated by blanks; whatever else means no
+    kept: str
+
+    # receipts
+    no_receipt: str
+    why_title: str
+    why_head: tuple[str, str, str]
+    total: str
+    counted: str
+    summary_covers: str
+    layers: Mapping[str, str]
+    outcomes: Mapping[str, str]
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of receipts, as patterns; English needs none
+
+    # export
+    user: str
+    assistant: str
+    session: str
+    cut_off: str
+    unreadable: str
+    unreadable_rows: str
+    summary: str
+    other: str
+    nothing_stored: str
+    written: str
+
+    # forget, settle, keys, backup
+    nothing_to_forget: str
+    forgotten: str
+    pending: str
+    settled: str
+    settle_failed: str
+    settling: str
+    rotating: str
+    rotated: str
+    retired: str
+    retired_kept: str
+    retired_environment: str
+    key_active: str
+    key_kept: str
+    key_elsewhere: str
+    backing_up: str
+    backed_up: str
+    backup_keys: str
+    backup_environment: str
+
+    # doctor
+    good: str
+    bad: str
+    note: str
+    checks: Mapping[str, str]
+    advice: Mapping[str, str]
+    all_well: str
+    not_well: str
