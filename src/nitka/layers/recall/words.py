@@ -1,0 +1,214 @@
+"""From a text to the terms it is indexed under. Pure; the same text always gives the same terms.
+
+Rules
+* Unicode first: NFKC (so full-width digits and composed or decomposed letters are one), lower case, ё as е, decimal
+  digits of any script as ASCII, accents dropped from Latin and Greek letters and vowel points from Arabic and Hebrew
+  ones. Marks that ARE the vowels (Devanagari, Thai) stay.
+* A word is a run of letters, marks and digits. There is no query syntax: quotes, `*`, `NEAR` and the like are just not
+  letters.
+* Function words go (`function_words.txt`, closed classes only). A text of nothing else has no terms, and so finds
+  nothing.
+* A word becomes its base form, cut to its first six letters: derived words (adopt, adoption; переезд, переезжать) then
+  meet, and an unknown ending does no harm. Tokens with a digit are never cut.
+* Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Burmese) and Hangul, whose particles cling to the noun,
+  become overlapping pairs of characters.
+* Terms are stored as 32-bit hashes (BLAKE2b): stable across processes, and cheap to merge. Two of 100,000 different
+  terms collide about once, which costs a little noise and nothing else.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import re2
+
+from nitka.layers.recall.lemmas import Lemmas
+
+STEM = 6  # letters kept of a base form
+LONGEST = 40  # letters of a word that are looked at; what is longer is not a word
+
+_WORD = re2.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}]*")
+_NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}ー々\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_SPACELESS = re2.compile(f"[{_NO_SPACES}]")
+_HAN = re2.compile(r"\p{Han}")
+_FIRST_SPACELESS = "\u0e00"  # no such script begins before Thai; a cheap first look
+_PARTS = re2.compile(f"[{_NO_SPACES}][{_NO_SPACES}\\p{{M}}]*|[^{_NO_SPACES}]+")
+_SCRIPTS = {  # by the first word of a letter's Unicode name: the language assumed for the script
+    "CYRILLIC": "ru",
+    "GREEK": "el",
+    "ARABIC": "ar",
+    "HEBREW": "he",
+    "DEVANAGARI": "hi",
+    "ARMENIAN": "hy",
+    "GEORGIAN": "ka",
+}
+_LATIN = ("en", "de", "fr", "es", "pt", "it", "nl", "pl")
+_UKRAINIAN = frozenset("іїєґ")
+_UNACCENTED = ("LATIN", "GREEK")
+
+
+class _Fold(dict[int, str]):
+    """A translation table that fills itself, one entry a character; characters are not a person's words, so it may
+    stay.
+    """
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = result = _fold_char(char)
+        return result
+
+
+def _fold_char(char: str) -> str:
+    if char == "ё":
+        return "е"
+    category = unicodedata.category(char)
+    if category == "Nd":
+        return str(unicodedata.decimal(char))
+    if category == "Mn" and _is_pointing(ord(char)):
+        return ""
+    if category == "Ll" and unicodedata.name(char, "").startswith(_UNACCENTED):
+        return unicodedata.normalize("NFD", char)[0]
+    return char
+
+
+def _is_pointing(code: int) -> bool:
+    return 0x0300 <= code <= 0x036F or 0x0591 <= code <= 0x05C7 or 0x0610 <= code <= 0x061A or 0x064B <= code <= 0x0670
+
+
+_FOLD = _Fold()
+
+
+def fold(text: str) -> str:
+    """The text as it is compared: see the rules above. Idempotent."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_FOLD)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, accents still on (for dictionaries), scripts without spaces split off."""
+    plain = unicodedata.normalize("NFKC", text).lower()
+    found: list[str] = []
+    for word in _WORD.findall(plain):
+        found += _PARTS.findall(word) if max(word) >= _FIRST_SPACELESS else [word]
+    return found
+
+
+@cache
+def _listed() -> Mapping[str, tuple[str, ...]]:
+    """The data file as it stands: what each line lists, folded."""
+    source = files("nitka.layers.recall").joinpath("function_words.txt").read_text("utf-8")
+    lines = (line.split(":", 1) for line in source.splitlines() if line and not line.startswith("#"))
+    return {code: tuple(fold(word) for word in listed.split()) for code, listed in lines}
+
+
+@cache
+def function_words() -> Mapping[str, frozenset[str]]:
+    """Closed-class words by language, and the words for oneself and the other under `CODE.i` and `CODE.you`; all
+    folded.
+    """
+    return {code: frozenset(word for word in listed if "_" not in word) for code, listed in _listed().items()}
+
+
+@cache
+def _formulas() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    """Formulas of politeness by language, the longest first, each as its words."""
+    return {
+        code: tuple(sorted((tuple(word.split("_")) for word in listed if "_" in word), key=len, reverse=True))
+        for code, listed in _listed().items()
+    }
+
+
+def language_of(found: Iterable[str]) -> str:
+    """The language whose dictionary and function words to use: by script, and within Latin by whose function words
+    occur most.
+
+    Falls back to English. It need not be right, only the same for like texts; the cut to six letters forgives the rest.
+    """
+    counted: Counter[str] = Counter()
+    listed = function_words()
+    for word in found:
+        script = unicodedata.name(word[0], "").split(" ", 1)[0]
+        if script == "LATIN":
+            folded = fold(word)
+            counted.update(code for code in _LATIN if folded in listed[code])
+        elif script in _SCRIPTS:
+            counted["uk" if script == "CYRILLIC" and not _UKRAINIAN.isdisjoint(word) else _SCRIPTS[script]] += 1
+    best = max(counted.values(), default=0)
+    leaders = {language for language, number in counted.items() if number == best}
+    return "en" if not leaders or "en" in leaders else min(leaders)
+
+
+def languages_of(found: Sequence[str]) -> tuple[str, str]:
+    """The languages of a text's words in Latin letters, and of its other words."""
+    latin = [word for word in found if is_latin(word)]
+    return language_of(latin), language_of(word for word in found if not is_latin(word))
+
+
+def terms(text: str, lemmas: Lemmas) -> list[str]:
+    """The index terms of a text, in order, repeated as often as they occur."""
+    found = words(text)
+    latin, other = languages_of(found)
+    for language in {latin, other}:
+        found = _without_formulas(found, language)
+    return [
+        term for word in found for term in _terms_of(word[:LONGEST], latin if is_latin(word) else other, lemmas=lemmas)
+    ]
+
+
+def _without_formulas(found: list[str], language: str) -> list[str]:
+    formulas = _formulas().get(language, ())
+    folded = [fold(word) for word in found] if formulas else []
+    kept: list[str] = []
+    at = 0
+    while at < len(folded):
+        size = next((len(f) for f in formulas if folded[at] == f[0] and tuple(folded[at : at + len(f)]) == f), 0)
+        kept += [] if size else [found[at]]
+        at += size or 1
+    return kept if formulas else found
+
+
+def is_latin(word: str) -> bool:
+    """Whether a word, by its first letter, is written in Latin letters (or digits)."""
+    return word[0] < "\u0250"
+
+
+def _terms_of(word: str, language: str, *, lemmas: Lemmas) -> list[str]:
+    if word[0] >= _FIRST_SPACELESS and _SPACELESS.match(word):
+        return pairs(fold(word))
+    folded = fold(word)
+    if not folded or folded in function_words().get(language, ()):
+        return []
+    if any(char.isdigit() for char in folded):
+        return [folded]
+    return [fold(lemmas(word, language))[:STEM]]
+
+
+def pairs(run: str) -> list[str]:
+    """Overlapping pairs of characters, function words of the script cut out first. A single character, and every Han
+    character (many are words), stands for itself too.
+    """
+    pieces = [piece for piece in _small_words().split(run) if piece]
+    doubles = [piece[i : i + 2] for piece in pieces for i in range(len(piece) - 1)]
+    return doubles + [char for piece in pieces for char in piece if len(piece) == 1 or _HAN.match(char)]
+
+
+@cache
+def _small_words() -> Any:
+    """A pattern of the function words of the scripts without spaces, longest first."""
+    listed = sorted(
+        frozenset().union(*(function_words()[code] for code in ("zh", "ja", "ko"))), key=lambda w: (-len(w), w)
+    )
+    return re2.compile("|".join(re2.escape(word) for word in listed))
+
+
+def keys(found: Iterable[str]) -> npt.NDArray[np.uint32]:
+    """The 32-bit hashes that stand for terms in an index."""
+    digests = b"".join(blake2b(term.encode("utf-8", "replace"), digest_size=4).digest() for term in found)
+    return np.frombuffer(digests, dtype="<u4").astype(np.uint32)
