@@ -78,6 +78,7 @@ class Claim:
     label: bool = False  # has a content word of its own beside its anchors
     beside: set[str] = field(default_factory=set)  # stems of the two clauses before it in the message
     committed: bool = False  # its message speaks for a service: a booking, a case, a guarantee
+    before: list[Anchor] = field(default_factory=list)  # anchors of those
     around: set[str] = field(default_factory=set)  # acts of those
 
     @property
@@ -148,7 +149,8 @@ def claims(message: Message, known: Known, answered: bool) -> list[Claim]:
             inside = [anchor for anchor in anchors if start <= anchor.start < end]
             acts = {tag for tag, at, _ in one.phrases if tag in ACTS and start <= at < end}
             claim = Claim(one, start, end, inside, acts, message.seq, message.role, lex, read_anchors=anchors)
-            claim.label = any(word.content and word.anchor < 0 for word in claim.words)
+            exact = {at for at, anchor in enumerate(anchors) if anchor.kind in ("name", "title", "code")}
+            claim.label = any(w.content and not w.valued and w.anchor not in exact for w in claim.words)
             found.append(claim)
     _hand_on(found)
     _look_around(found)
@@ -165,6 +167,7 @@ def _look_around(found: Sequence[Claim]) -> None:
         near = found[max(0, at - 2) : at]
         claim.beside = set().union(*(other.stems for other in near))
         claim.around = set().union(*(other.acts for other in near))
+        claim.before = [anchor for other in near for anchor in other.anchors]
 
 
 def _hand_on(found: Sequence[Claim]) -> None:

@@ -112,7 +112,8 @@ def _span(found: Sequence[Claim], at: int) -> list[int]:
         return [at]
     if before is not None and before.read is claim.read and before.label and before.start + 8 > before.end:
         return [at - 1, at]
-    return [at, at + 1] if after is not None and after.label and after.read is claim.read else [at]
+    plain = after is not None and after.label and after.read is claim.read and not after.anchors
+    return [at, at + 1] if plain else [at]
 
 
 def _topic(claim: Claim) -> bool:
@@ -128,7 +129,7 @@ def _topic(claim: Claim) -> bool:
 
 def _belongs(claim: Claim, before: Claim) -> bool:
     """Whether the claim goes on in the line of the one just before it: a bare value, "she …", "and I: the other"."""
-    if before.read is claim.read and not (claim.label and before.label):
+    if before.read is claim.read and not claim.label:
         return True
     named = any(anchor.kind == "name" for anchor in claim.anchors)
     pronoun = any("third" in word.tags for word in claim.words[:2])

@@ -18,8 +18,10 @@ from nitka.models.extract.text import Word
 
 FAMILY = {"date": "day", "weekday": "day", "time": "day", "money": "amount", "number": "amount"}
 FORMER_REACH = 4  # words after "instead of" in which the former value stands
-RECENT = 14  # lines among which an appointment that is moved is looked for
+PENDING = 4  # lines among which a request for another day is looked for
+RECENT = 24  # lines among which an appointment that is moved is looked for
 SAME = 2  # parts that two values share when they are the same one said in other words (a day and its month)
+CLEAR = 2  # topical words with which a note says what it is about; with fewer it is read with what stands before it
 STATED = 1.25  # weight up to which a value states nothing by itself (a bare "two", "two days")
 ALIKE = 0.6  # of all topical words of a line and of a note that are the same when one is the other with another value
 
@@ -44,8 +46,10 @@ def replaced_lines(standing: Sequence[Claim], claims: tuple[Claim, ...]) -> froz
     found = {
         at for at, line in enumerate(standing) if _gives_anew(line, new) and (_named(line, new) or _revised(line, new))
     }
-    if not found and new.acts & {"move"} and not new.asks:
+    asked = _asked_to_move(standing)
+    if not found and not new.asks and ("move" in new.acts or asked):
         found = _moved(standing, new)
+        found |= asked if found else set()
     return frozenset(found | {at for at, line in enumerate(standing) if _closed(line, new)})
 
 
@@ -54,13 +58,26 @@ def _new(claims: tuple[Claim, ...]) -> New:
     acts = set().union(
         *(claim.acts for claim in claims), *(acts_of(read) for read in reads), *(claim.around for claim in claims)
     )
-    topic = set().union(*(_topic(claim) for claim in claims), *(claim.beside for claim in claims))
+    topic = set().union(*(_topic(claim) for claim in claims))
+    if len(topic) < CLEAR:
+        topic = topic.union(*(claim.beside for claim in claims))
     values = tuple(anchor for claim in claims for anchor in _values(claim))
     return New(claims, values, frozenset(topic), frozenset(acts))
 
 
 def _values(claim: Claim) -> list[Anchor]:
-    return [anchor for anchor in claim.anchors if anchor.kind in FAMILY and anchor.weight > STATED]
+    """The values a claim states: not a bare "two", and not a month without a day."""
+    return [a for a in claim.anchors if a.kind in FAMILY and a.weight > STATED and not _vague(claim, a)]
+
+
+def _vague(claim: Claim, anchor: Anchor) -> bool:
+    return anchor.kind == "date" and all("month" in w.tags for w in claim.read.words[anchor.start : anchor.end])
+
+
+def _units(claim: Claim) -> set[str]:
+    """What the amounts of a claim are amounts of, as far as it is said."""
+    spans = (claim.read.words[a.start : a.end] for a in _values(claim) if FAMILY[a.kind] == "amount")
+    return {word.stem for span in spans for word in span if not word.valued and word.content}
 
 
 def _topic(claim: Claim) -> set[str]:
@@ -84,9 +101,9 @@ def _heads(line: Claim) -> set[str]:
     heads: set[str] = set()
     for anchor in _values(line):
         before = [word.stem for word in words[: anchor.start] if _topical(word) and word.anchor < 0]
-        after = [word.stem for word in words[anchor.end :] if _topical(word) and word.anchor < 0]
+        after = [word.stem for word in words[anchor.end : anchor.end + 1] if _topical(word) and word.anchor < 0]
         heads |= set(before[-2:] or after[:1])
-        heads |= {word.stem for word in words[anchor.start : anchor.end] if "counted" in word.tags}
+        heads |= {word.stem for word in words[anchor.start : anchor.end] if _topical(word) and not word.valued}
     return heads
 
 
@@ -101,13 +118,29 @@ def _gives_anew(line: Claim, new: New) -> bool:
     dated = any(anchor.kind in ("date", "weekday") for anchor in values)
     fresh = [a for a in new.values if FAMILY[a.kind] in families and not (dated and a.kind == "time")]
     old = set().union(*(anchor.keys for anchor in values))
-    again = any(anchor.keys <= old or len(anchor.keys & old) >= SAME for anchor in fresh)
+    units, others = _units(line), set().union(*(_units(claim) for claim in new.claims))
+    if "amount" in families and units.isdisjoint(others) and (units and others or not new.acts & {"correct", "move"}):
+        return False
+    again = any(_same(anchor.keys, old) for anchor in fresh)
     return bool(fresh) and not again
+
+
+def _same(keys: frozenset[str], old: set[str]) -> bool:
+    """Whether a value is an old one, perhaps in other words: all of it is there, or two parts and the figures
+    among them.
+    """
+    shared = keys & old
+    figures = {key for key in keys if key.isdecimal()}
+    return keys <= old or (len(shared) >= SAME and (not figures or bool(figures & shared)))
 
 
 def _named(line: Claim, new: New) -> bool:
     """The message names a value of the line as the former one."""
     former = [keys for claim in new.claims for keys in _former(claim)]
+    if new.acts & {"correct", "move"}:
+        former += [anchor.keys for claim in new.claims for anchor in claim.before if anchor.kind in FAMILY]
+        held = set().union(*(anchor.keys for anchor in _values(line)))
+        return any(keys and keys <= held for keys in former)
     return any(anchor.keys <= keys for anchor in _values(line) for keys in former)
 
 
@@ -126,10 +159,21 @@ def _revised(line: Claim, new: New) -> bool:
     """
     if new.asks:
         return False
-    if new.acts & {"correct", "move"}:
+    if new.acts & {"correct", "move"} and _moves(line, new):
         return bool(_heads(line) & new.topic)
     topic, own = _topic(line), set().union(*(_topic(claim) for claim in new.claims))
     return len(topic & own) >= max(1.0, ALIKE * len(topic | own)) and len(topic & own) * 2 > len(topic)
+
+
+def _asked_to_move(standing: Sequence[Claim]) -> set[int]:
+    """The newest lines that ask for another day: the day that is then named is the answer, whoever names it."""
+    newest = range(max(0, len(standing) - PENDING), len(standing))
+    return {at for at in newest if standing[at].read.asks and "move" in standing[at].acts}
+
+
+def _moves(line: Claim, new: New) -> bool:
+    """A bare weekday ("answers on Mondays") changes only where something is said to move."""
+    return "move" in new.acts or any(anchor.kind != "weekday" for anchor in _values(line))
 
 
 def _moved(standing: Sequence[Claim], new: New) -> set[int]:
