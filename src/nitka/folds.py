@@ -231,7 +231,7 @@ class Folder:
         after = summaries.advance(piece.summary, proposal, cursor=piece.end, cap=cap, count=count, counter=counter)
         lag = self._limits.window + self._limits.slack
         _, change = await self._vault.store.change(scope_of(piece.thread), _advance(piece, after, lag))
-        return int(change is not None)
+        return int(change is not None and bool(change.folds))
 
     async def _mend(self, thread: Thread) -> Settled:
         """Writes anew, offline, what forgotten summary lines said of rows that still live."""
@@ -267,10 +267,17 @@ def _stands(thread: Thread, locked: Locked, before: Summary) -> bool:
     return now == (before.cursor, before.version)
 
 
+def _again(kind: str) -> Change:
+    """Somebody else moved the summary on: nothing is written but that the work is free to be looked at anew. Its lease
+    would keep everybody from it for minutes, and this was no failure of the model's, so attempts begin at none.
+    """
+    return Change(done=(kind,), due=(kind,))
+
+
 def _advance(piece: Slice, after: Summary, lag: int) -> Step:
     def step(locked: Locked) -> Change | None:
         if not _stands(piece.thread, locked, piece.summary):
-            return None
+            return _again(SUMMARY)
         due = (SUMMARY,) if locked.head - after.cursor > lag else ()
         return Change(folds=(seal_summary(piece.thread, after),), done=(SUMMARY,), due=due)
 
@@ -280,7 +287,7 @@ def _advance(piece: Slice, after: Summary, lag: int) -> Step:
 def _not_due(thread: Thread, before: Summary, head: int, lag: int) -> Step:
     def step(locked: Locked) -> Change | None:
         if not _stands(thread, locked, before):
-            return None
+            return _again(SUMMARY)
         due = (SUMMARY,) if locked.head != head and locked.head - before.cursor > lag else ()
         return Change(done=(SUMMARY,), due=due)
 
@@ -290,7 +297,7 @@ def _not_due(thread: Thread, before: Summary, head: int, lag: int) -> Step:
 def _mended(thread: Thread, before: Summary, after: Summary) -> Step:
     def step(locked: Locked) -> Change | None:
         if not _stands(thread, locked, before):
-            return None
+            return _again(MEND)
         return Change(folds=(seal_summary(thread, after),) if after != before else (), done=(MEND,))
 
     return step
