@@ -7,7 +7,7 @@ from dataclasses import replace
 from nitka import Nitka, SessionInfo, User
 from nitka.conversation import SUMMARY, open_thread, read_summary, seal_summary
 from nitka.store.port import Change, Locked, Scope
-from nitka.types import Line, Message, Role
+from nitka.types import Line, Message, Role, Tag
 from nitka.vault import codec
 from nitka.vault.codec import Stored
 from nitka.world import system_clock
@@ -41,7 +41,7 @@ async def lay(nitka: Nitka, user: str, session: str, messages: int) -> None:
         for at in range(count):
             role: Role = "user" if at % 2 == 0 else "assistant"
             message = Message(seq=locked.head + at, n=locked.n + at, role=role, text=TEXT, at=now)
-            stored = Stored(message, codec.Tag(bytes(16)), vault.counter, size)
+            stored = Stored(message, Tag(bytes(16)), vault.counter, size)
             rows.append(codec.seal_message(thread.owner, thread.incarnation, stored))
         head = locked.head + count
         assert locked.session is not None

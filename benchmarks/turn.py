@@ -2,9 +2,9 @@
 
     python benchmarks/turn.py --floor PATH [--turns N] [--sizes 100,1000,...]
 
-One turn = open (read, unseal, pack the request), and commit (two sealed rows, durable). The model answers at once and costs nothing. The
-conversation is laid out beforehand at the given length, folded up to the window. `fsync` counts the calls of the whole process while the
-turns run, by a preloaded shim where a C compiler is at hand.
+One turn = open (read, unseal, pack the request), and commit (two sealed rows, durable). The model answers at once and
+costs nothing. The conversation is laid out beforehand at the given length, folded up to the window. `fsync` counts
+the calls of the whole process while the turns run, by a preloaded shim where a C compiler is at hand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.syncs import Syncs
 from nitka import Limits, Nitka
 from nitka.testing import memory_ring
 
-ROUND = 4  # turns of each session between two looks at the clock
+ROUND = 2  # turns of each session between two folds off the clock: twelve to fourteen rows are read
 TEXT = ("What did we decide about the cake, and who brings the candles on Saturday? " * 4)[:300]
 
 

@@ -64,6 +64,8 @@ def quote(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Data as one line without any break, control or control token."""
+    if text.isprintable() and "<" not in text and "[" not in text and "  " not in text:
+        return text.strip()  # nearly every line of a summary
     return " ".join(_defuse(" ".join(text.splitlines())).split())
 
 

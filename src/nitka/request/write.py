@@ -46,9 +46,8 @@ def _write_lead(sheet: Sheet, draft: Draft, prices: Prices, choice: Choice, mean
         pieces.append(Piece("system", draft.system, [Share(0)]))  # the first of a message is priced by what is left
     if draft.profile and choice.profile:
         pieces.append(Piece("profile", draft.profile, [Share(prices.profile)]))
-    lines = _summary_lines(draft, choice, means.counter.count)
-    if text := summary_text(lines, draft.labels):
-        pieces.append(_summary_piece(draft, lines, text, means.counter.count))
+    lines, summary = _summary(draft, prices, choice, means.counter.count)
+    pieces += summary
     if turn := _turn_piece(draft, choice, means):
         pieces.append(turn)
     if pieces:
@@ -68,24 +67,32 @@ def _joined(pieces: Sequence[Piece]) -> str:
     return text
 
 
-def _summary_lines(draft: Draft, choice: Choice, count: Count) -> tuple[Line, ...]:
-    """The summary's lines, shrunk when the choice says so."""
-    room = choice.summary_room
-    if room is None:
-        return draft.lines
+def _summary(draft: Draft, prices: Prices, choice: Choice, count: Count) -> tuple[tuple[Line, ...], list[Piece]]:
+    """The summary's lines that are sent, and their piece if there are any."""
+    if choice.summary_room is None or not draft.summary:
+        lines, text, tokens = draft.lines, draft.summary, prices.summary
+    else:
+        lines = _summary_lines(draft, choice.summary_room, count)
+        text = summary_text(lines, draft.labels)
+        tokens = count(SEPARATOR + text)
+    return lines, [_summary_piece(draft, lines, text, tokens)] if text else []
+
+
+def _summary_lines(draft: Draft, room: int, count: Count) -> tuple[Line, ...]:
+    """The summary's lines, shrunk to `room`."""
     if room <= 0:
         return ()
     lines, _ = shrink(Summary(lines=draft.lines), room, lambda text: count(quote_lines(text.splitlines()) + "\n"))
     return lines
 
 
-def _summary_piece(draft: Draft, lines: Sequence[Line], text: str, count: Count) -> Piece:
+def _summary_piece(draft: Draft, lines: Sequence[Line], text: str, tokens: int) -> Piece:
     stored = draft.lines[len(draft.lines) - len(lines) :]
     gists = sum(now.form != before.form for now, before in zip(lines, stored, strict=True))
     rows = (0, draft.cursor - 1) if draft.cursor else NO_ROWS
     outcome: Outcome = "gist" if gists else "sent"
     why = f"{gists} lines by their gist: {NO_ROOM}" if gists else ""
-    return Piece("summary", text, [Share(count(SEPARATOR + text), len(lines), rows, outcome, why)], rows)
+    return Piece("summary", text, [Share(tokens, len(lines), rows, outcome, why)], rows)
 
 
 def _turn_piece(draft: Draft, choice: Choice, means: Means) -> Piece | None:

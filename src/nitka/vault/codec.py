@@ -17,7 +17,9 @@ from nitka.types import Message, Sealed, SessionInfo, Tag
 from nitka.vault.keychain import Owner, id_bytes
 from nitka.vault.seal import Kind, Place
 
-_decode = json.JSONDecoder().raw_decode  # without the layers of `json.loads`: a turn opens some fifteen rows
+# Without the layers of `json.loads` and `json.dumps`: a turn opens some fifteen rows.
+_decode = json.JSONDecoder().raw_decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -125,7 +127,7 @@ def open_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRo
 
 
 def _pack(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return _encode(content).encode("utf-8")
 
 
 def _unpack(content: bytes, place: Place) -> dict[str, Any]:
