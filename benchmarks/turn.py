@@ -42,7 +42,7 @@ async def turns(nitka: Nitka, session: str, count: int) -> list[float]:
 
 
 async def measure(folder: str, *, messages: int, sessions: int, count: int, folds: bool) -> dict[str, float]:
-    """Runs `count` turns in rounds; between rounds, off the clock, the window is folded back to twelve unless `folds`."""
+    """Runs `count` turns in rounds; between them, off the clock, the window is folded to twelve unless `folds`."""
     path = Path(folder) / f"turn-{messages}-{sessions}-{folds}.db"
     limits = Limits() if folds else Limits(slack=1_000_000, backlog=2_000_000)  # a slack that no run uses up
     names = [f"s{at}" for at in range(sessions)]
