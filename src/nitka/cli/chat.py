@@ -96,10 +96,16 @@ def welcome(door: Door, settings: Settings, model: str, *, new_key: bool) -> Non
     """The first screen: what answers, where things lie, what to try."""
     texts = door.texts
     door.say(texts.offline if model == "offline" else texts.online.format(model=model))
-    door.say(texts.where_data.format(path=Path(store_of(settings).paths[0]).resolve()))
+    door.say(texts.where_data.format(path=short(Path(store_of(settings).paths[0]).resolve())))
     key = texts.key_made if new_key else texts.where_key
-    door.say(texts.key_environment if settings.root_keys else key.format(path=settings.key_file))
+    door.say(texts.key_environment if settings.root_keys else key.format(path=short(settings.key_file)))
     door.say(texts.try_this)
+
+
+def short(path: Path) -> str:
+    """The path as a person writes it, from the home folder on."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def new_session() -> str:
