@@ -165,7 +165,7 @@ async def _erase(vault: Vault, owner: bytes, incarnation: bytes) -> Erased:
     clean = await vault.store.keys.scrub() and await vault.store.scrub()
     if clean:
         await vault.store.end_erasure(owner, incarnation)
-        await vault.store.scrub()  # of the note itself, which named nobody but by an opaque id
+        await vault.store.scrub(rebuild=False)  # of the note itself, which named nobody but by an opaque id
     erased = Erased(users=max(int(removed), went.owners), sessions=went.sessions, messages=went.messages)
     return replace(erased, erasure="complete" if clean else "pending")
 

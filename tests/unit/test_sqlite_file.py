@@ -454,6 +454,18 @@ async def test_a_file_with_two_names_has_one_lock(tmp_path: Path) -> None:
     assert len(paths) == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="needs /proc/locks")
+async def test_opening_it_again_in_one_process_takes_away_no_lock(file: SqliteFile) -> None:
+    """Closing any handle of a file takes away all locks a process has on it, SQLite's among them."""
+    second = SqliteFile(file.path, STEPS, wait=WAIT)
+    await asyncio.to_thread(second.open)
+    inode = f":{os.stat(file.path).st_ino} "
+    with open("/proc/locks", encoding="ascii") as locks:
+        held = [line for line in locks if inode in line and "POSIX" in line]
+    await asyncio.to_thread(second.close)
+    assert held
+
+
 async def test_all_its_files_are_private(file: SqliteFile) -> None:
     await file.write(insert(1))
     modes = {path.name: path.stat().st_mode & 0o777 for path in Path(file.path).parent.iterdir()}

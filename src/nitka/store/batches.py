@@ -24,12 +24,13 @@ Work = Callable[[sqlite3.Connection], T]
 
 
 class Job:
-    """One piece of work and the event loop that waits for it. Without work: empty the write-ahead log."""
+    """One piece of work and the event loop that waits for it. `outside` work runs after the batch's transaction."""
 
-    __slots__ = ("error", "future", "loop", "result", "started", "work")
+    __slots__ = ("error", "future", "loop", "outside", "result", "started", "work")
 
-    def __init__(self, work: Work[Any] | None) -> None:
+    def __init__(self, work: Work[Any], *, outside: bool = False) -> None:
         self.work = work
+        self.outside = outside
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.started = False

@@ -231,8 +231,10 @@ class KeyStore(Protocol):
         """Replaces each old row that still stands unchanged by the new one; returns how many were."""
         ...
 
-    async def scrub(self) -> bool:
-        """Makes removed bytes vanish from every file; False while a reader prevents it."""
+    async def scrub(self, *, rebuild: bool = True) -> bool:
+        """Makes removed bytes vanish from every file; False while a reader prevents it. Without `rebuild` only those
+        that lie where they were written: quick, and enough for small rows that were never moved.
+        """
         ...
 
 
@@ -282,8 +284,10 @@ class Store(Protocol):
 
     async def end_erasure(self, owner: bytes, incarnation: bytes) -> None: ...
 
-    async def scrub(self) -> bool:
-        """Makes removed bytes vanish from every file; False while a reader prevents it."""
+    async def scrub(self, *, rebuild: bool = True) -> bool:
+        """Makes removed bytes vanish from every file; False while a reader prevents it. Without `rebuild` only those
+        that lie where they were written: quick, and enough for small rows that were never moved.
+        """
         ...
 
     async def lease(

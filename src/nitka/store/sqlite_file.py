@@ -7,7 +7,7 @@
 * The reader gives every waiting read the same snapshot, taken after the last of them came.
 
 WAL and synchronous FULL: what is acknowledged is on disk. `secure_delete` and `temp_store=MEMORY`: what is deleted
-is overwritten, and nothing is written anywhere else.
+is overwritten, and nothing is written anywhere else, but for the passing copy that `scrub` makes.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class SqliteFile:
 
     def _open(self) -> None:
         self._lock.open()
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._lock.acquire(self._wait)
         try:
+            _make(self.path)
             db = self._write_db = self._connect()
             self._check(db)
             _prepare(db)
@@ -151,15 +151,19 @@ class SqliteFile:
         _running(self._reader).put(job)
         return cast(T, await job.future)
 
-    async def scrub(self, attempts: int = 20) -> bool:
-        """Moves the write-ahead log into the database and empties it; False while a reader holds an older snapshot,
-        or somebody the lock.
+    async def scrub(self, *, rebuild: bool = True, attempts: int = 20) -> bool:
+        """Makes removed bytes vanish from the file and its log; False while a reader holds an older snapshot, or
+        somebody the lock.
+
+        `secure_delete` overwrites a deleted row where it lies, but not the copies that SQLite leaves in unused parts
+        of pages when it moves rows from one page to another; only a file that is built anew (`rebuild`) is free of
+        them. That takes as long as copying the file does, and writers wait meanwhile.
         """
         for attempt in range(attempts):
             if attempt:
                 await asyncio.sleep(0.01 * attempt)
             try:
-                if await self._queue(Job(None)):
+                if await self._queue(Job(_rebuild if rebuild else _truncate_log, outside=True)):
                     return True
             except StoreBusy:
                 return False
@@ -218,15 +222,15 @@ class SqliteFile:
     def _write_batch(self, jobs: list[Job]) -> None:
         db = self._write_db
         assert db is not None
-        writes = [job for job in jobs if job.work is not None]
+        writes = [job for job in jobs if not job.outside]
         with self._lock:
             try:
                 if writes and _begin(db, writes):
                     _commit(db, self._claims.begin(writes))
             except sqlite3.Error as error:
                 _undo(db, writes, explain(error))
-            for job in self._claims.begin([job for job in jobs if job.work is None]):
-                job.result = _truncate_log(db)
+            for job in self._claims.begin([job for job in jobs if job.outside]):
+                job.result = job.work(db)
 
     def _end_writer(self) -> None:
         if self._write_db is not None:
@@ -241,6 +245,14 @@ class SqliteFile:
         """Gives back what a failed `open` had taken."""
         self._end_reader()
         self._end_writer()
+
+
+def _make(path: str) -> None:
+    """Makes a private file if there is none. One that is there is not even opened: closing it would take away the
+    locks that SQLite holds on it for other connections of this process.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _running(thread: BatchThread | None) -> BatchThread:
@@ -288,7 +300,7 @@ def _commit(db: sqlite3.Connection, jobs: list[Job]) -> None:
 
 def _run(job: Job, db: sqlite3.Connection, *, fatal: tuple[str, ...] = ()) -> bool:
     try:
-        job.result = job.work(db) if job.work else None
+        job.result = job.work(db)
     except sqlite3.Error as error:
         if not db.in_transaction or _name(error).startswith(fatal):
             raise
@@ -305,6 +317,19 @@ def _undo(db: sqlite3.Connection, jobs: list[Job], error: StoreError) -> None:
     for job in jobs:
         if job.error is None:
             job.fail(error)
+
+
+def _rebuild(db: sqlite3.Connection) -> bool:
+    if not _truncate_log(db):  # a reader is there: building anew would be in vain
+        return False
+    try:
+        db.execute("pragma temp_store=file")  # sealed rows of the living only; a large file does not fit in memory
+        db.execute("vacuum")
+    except sqlite3.Error:
+        return False
+    finally:
+        db.execute("pragma temp_store=memory")
+    return _truncate_log(db)
 
 
 def _truncate_log(db: sqlite3.Connection) -> bool:

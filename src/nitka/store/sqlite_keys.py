@@ -101,8 +101,8 @@ class SqliteKeys:
 
         return await self._file.write(work)
 
-    async def scrub(self) -> bool:
-        return await self._file.scrub()
+    async def scrub(self, *, rebuild: bool = True) -> bool:
+        return await self._file.scrub(rebuild=rebuild)
 
     async def _one(self, query: LiteralString, owner: bytes) -> KeyRow | None:
         def work(db: sqlite3.Connection) -> KeyRow | None:

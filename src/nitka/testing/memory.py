@@ -192,7 +192,7 @@ class MemoryStore:
         await self._turn()
         self._erasures.pop((owner, incarnation), None)
 
-    async def scrub(self) -> bool:
+    async def scrub(self, *, rebuild: bool = True) -> bool:
         await self._turn()
         return True
 
@@ -344,7 +344,7 @@ class MemoryKeys:
                     done += 1
         return done
 
-    async def scrub(self) -> bool:
+    async def scrub(self, *, rebuild: bool = True) -> bool:
         await self._turn()
         return True
 
