@@ -50,7 +50,7 @@ SHORT = 40  # characters
 KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it already
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
-ABOUT = 0.8  # of something new that the user states of a person
+ABOUT = 0.5  # of something new that the user states of a person
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,

@@ -20,6 +20,7 @@ from nitka.types import Line, Message, Proposal
 WORTH = 1.2  # below this nothing is written
 FULLNESS = 1.0  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
+CHOICE = 6  # words of a clause that goes on with an open question
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def _span(found: Sequence[Claim], at: int) -> list[int]:
     value.
     """
     claim = found[at]
+    if "open" in claim.acts and at + 1 < len(found) and _other_choice(found[at + 1], claim):
+        return [at, at + 1]
     before = found[at - 1] if at else None
     after = found[at + 1] if at + 1 < len(found) else None
     if before is not None and before.read is claim.read and before.label and _topic(before):
@@ -114,6 +117,12 @@ def _span(found: Sequence[Claim], at: int) -> list[int]:
         return [at - 1, at]
     plain = after is not None and after.label and after.read is claim.read and not after.anchors
     return [at, at + 1] if plain else [at]
+
+
+def _other_choice(claim: Claim, before: Claim) -> bool:
+    """The short clause after an open question that goes on with it: "… the boat, and I the chair"."""
+    joined = claim.start < claim.end and "joiner" in claim.words[0].tags
+    return claim.read is before.read and joined and claim.end - claim.start <= CHOICE and claim.label
 
 
 def _topic(claim: Claim) -> bool:

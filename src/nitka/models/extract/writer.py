@@ -19,6 +19,7 @@ FULL_WORDS = 16
 GIST_SIZE = 9.5  # tokens, about
 LABELS = 1  # content words kept beside the anchors, at least
 TOPIC = 0.6  # what the first word of content, which often says what the clause is about, is worth to a gist
+OPEN_EXTRA = 4.0  # tokens more for a question that stays open: its choices must be there
 OBJECT = 1.0  # what must or must not be
 BARE_LABELS = 3  # where there are no anchors
 SAID = {"strict", "open"}  # acts whose object must not be lost with the mark
@@ -42,7 +43,7 @@ def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
     spoken = _spoken(claim)
     inside = claim.read.words
     kept = {at for at in spoken if inside[at].anchor >= 0}
-    left = size - sum(estimate(inside[at].text) for at in kept)
+    left = size + OPEN_EXTRA * ("open" in claim.acts) - sum(estimate(inside[at].text) for at in kept)
     near = frozenset(kept)
     labels = BARE_LABELS if not near else LABELS + (not claim.acts.isdisjoint(SAID))
     loose = (at for at in spoken if inside[at].content and at not in near)
