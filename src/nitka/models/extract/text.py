@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nitka.models.extract.lexicon import Lexicon, fold
 
 SENTENCE = 600  # characters
+COARSE = 100_000  # characters above which a text is first looked at in stretches
+STRETCH = 2_000
 WORD = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|https?://[^\s<>\"«»]+[\w/]"
@@ -100,16 +102,32 @@ def _bounded(piece: str) -> Iterator[str]:
 
 
 def telling(text: str, lexicon: Lexicon, limit: int) -> list[str]:
-    """The sentences of a long text that look most telling, in order, at most `limit` of them: a cheap look at
-    figures and capitals.
+    """The sentences of a long text that look most telling, in order, at most `limit` of them: a cheap look at figures
+    and capitals, in a very long text at stretches of it first.
     """
+    if len(text) > COARSE:
+        text = "\n".join(_densest(_stretches(text), limit))
+    return _densest(pieces(text, lexicon), limit)
+
+
+def _stretches(text: str) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        end = text.find(" ", start + STRETCH, start + STRETCH + SENTENCE)
+        end = end if end > 0 else start + STRETCH
+        yield text[start:end]
+        start = end
+
+
+def _densest(parts: Iterable[str], limit: int) -> list[str]:
+    """The parts with most signs of something exact for their length, in order; those without any are left out."""
     scored = []
-    for at, piece in enumerate(pieces(text, lexicon)):
-        signs = len(SIGNS.findall(piece))
+    for at, part in enumerate(parts):
+        signs = len(SIGNS.findall(part))
         if signs:
-            scored.append((signs / (40 + len(piece)), -at, piece))
+            scored.append((signs / (40 + len(part)), -at, part))
     best = heapq.nlargest(limit, scored, key=lambda one: one[:2])
-    return [piece for _, _, piece in sorted(best, key=lambda one: -one[1])]
+    return [part for _, _, part in sorted(best, key=lambda one: -one[1])]
 
 
 def sentence(piece: str, lexicon: Lexicon) -> Sentence:

@@ -6,8 +6,8 @@ counter itself is only ever asked about pieces about as long as the room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from nitka.models.extract.lexicon import language, lexicon
@@ -18,6 +18,7 @@ from nitka.types import Line, Message
 Count = Callable[[str], int]
 
 HEAD, TAIL = 0.4, 0.25  # of the room; the rest is for the condensed middle
+SPARE = 8  # an eighth of the room left over is given back to the ends
 WIDE = 16  # characters: no token of ordinary text is wider, so a text of more than WIDE * room is not counted whole
 MIDDLE_SENTENCES = 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,20 +79,46 @@ def condense(text: str, *, room: int, count: Count) -> str:
     left = room - count(longest) - 2
     if left < 4:
         return cut_head(text, room, count)
-    head = cut_head(text, int(left * HEAD), count)
-    tail = cut_tail(text[len(head) :], int(left * TAIL), count)
-    middle = text[len(head) : len(text) - len(tail)]
-    opening = texts["open_mark"].format(count=len(middle))
-    said = _gist_of(middle, left - int(left * HEAD) - int(left * TAIL), count)
-    while count(whole := "\n".join([head, opening, *said, texts["close_mark"], tail])) > room:
+    ends = int(left * (HEAD + TAIL))
+    head, tail = _ends(text, ends, count)
+    said = _gist_of(text[len(head) : len(text) - len(tail)], left - ends, count)
+    spare = left - sum(map(count, (head, tail, "\n".join(said))))
+    if spare * SPARE > left:  # the middle had little to say: more of both ends is better than unused room
+        head, tail = _ends(text, ends + spare, count)
+    return _marked(text, _Parts(head, tail, tuple(said)), texts, room, count) or cut_head(text, room, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A long text in three: its ends verbatim, and what the middle says."""
+
+    head: str
+    tail: str
+    said: tuple[str, ...]
+
+
+def _ends(text: str, room: int, count: Count) -> tuple[str, str]:
+    """Head and tail that take `room` tokens together."""
+    head = cut_head(text, int(room * HEAD / (HEAD + TAIL)), count)
+    return head, cut_tail(text[len(head) :], int(room * TAIL / (HEAD + TAIL)), count)
+
+
+def _marked(text: str, parts: _Parts, texts: Mapping[str, str], room: int, count: Count) -> str:
+    """The parts with their marks, the last clauses and then the tail given up until all fits; empty when it never
+    does.
+    """
+    said, tail = list(parts.said), parts.tail
+    while True:
+        opening = texts["open_mark"].format(count=len(text) - len(parts.head) - len(tail))
+        whole = "\n".join([parts.head, opening, *said, texts["close_mark"], tail])
+        if count(whole) <= room:
+            return whole
+        if not said and not tail:
+            return ""
         if said:
             said.pop()
-        elif tail:
-            tail = tail[1 + len(tail) // 8 :]
-            opening = texts["open_mark"].format(count=len(text) - len(head) - len(tail))
         else:
-            return cut_head(text, room, count)
-    return whole
+            tail = tail[1 + len(tail) // 8 :]
 
 
 def _gist_of(text: str, room: int, count: Count) -> list[str]:
