@@ -13,6 +13,7 @@ import json
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nitka import Limits, Nitka, NitkaError
@@ -43,9 +44,10 @@ def opened(folder: Path) -> Nitka:
     return Nitka.open(url, model=FakeModel(), fold_model="offline", keys=keys, limits=LIMITS)
 
 
-async def take_turns(nitka: Nitka, name: str, end: float, report: Report) -> None:
+async def take_turns(nitka: Nitka, name: str, seconds: float, report: Report) -> None:
     """Turns of one thread in a session of its own, of a user that others write for too."""
     session, turn = name, 0
+    end = time.monotonic() + seconds  # from when it is open
     user = USERS[hash_of(name) % len(USERS)]
     while time.monotonic() < end:
         began = time.monotonic()
@@ -62,7 +64,7 @@ def hash_of(name: str) -> int:
     return sum(name.encode())
 
 
-def together(folder: Path, name: str, end: float, report: Report) -> None:
+def together(folder: Path, name: str, seconds: float, report: Report) -> None:
     """One event loop with one nitka, and eight threads that call into it."""
 
     async def main() -> None:
@@ -70,34 +72,29 @@ def together(folder: Path, name: str, end: float, report: Report) -> None:
         async with opened(folder) as nitka:
 
             def thread(at: int) -> None:
-                asyncio.run_coroutine_threadsafe(take_turns(nitka, f"{name}-{at}", end, report), loop).result()
+                asyncio.run_coroutine_threadsafe(take_turns(nitka, f"{name}-{at}", seconds, report), loop).result()
 
-            threads = [threading.Thread(target=thread, args=(at,)) for at in range(THREADS)]
-            for each in threads:
-                each.start()
-            for each in threads:
-                await asyncio.to_thread(each.join)
+            with ThreadPoolExecutor(THREADS) as pool:
+                await asyncio.gather(*(loop.run_in_executor(pool, thread, at) for at in range(THREADS)))
 
     asyncio.run(main())
 
 
-def apart(folder: Path, name: str, end: float, report: Report) -> None:
+def apart(folder: Path, name: str, seconds: float, report: Report) -> None:
     """Eight event loops with a nitka each: eight writers that know nothing of each other."""
 
     async def main(at: int) -> None:
         async with opened(folder) as nitka:
-            await take_turns(nitka, f"{name}-{at}", end, report)
+            await take_turns(nitka, f"{name}-{at}", seconds, report)
 
-    threads = [threading.Thread(target=lambda at=at: asyncio.run(main(at))) for at in range(THREADS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(lambda at: asyncio.run(main(at)), at) for at in range(THREADS)]:
+            done.result()
 
 
 if __name__ == "__main__":
     place, who, seconds, how = sys.argv[1:]
     report = Report()
     sys.stdin.read()  # all processes start together
-    {"together": together, "apart": apart}[how](Path(place), who, time.monotonic() + float(seconds), report)
+    {"together": together, "apart": apart}[how](Path(place), who, float(seconds), report)
     sys.stdout.write(json.dumps({"done": report.done, "longest": report.longest, "errors": report.errors}) + "\n")
