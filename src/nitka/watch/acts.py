@@ -22,6 +22,7 @@ from nitka.watch.clauses import Clause, Reading
 from nitka.watch.tokens import MARK, WORD
 
 ACTS = tuple("ask tell invite want offer joint do1 did1 do2 did2 q2 third pass forbid noneed refuse cond none".split())
+AFTER = "after"  # not an act: `after:flag` says that the other side has just shown that flag
 _BACK = 8
 _SUBJECT = frozenset({"I", "YOU", "WE", "HE", "SHE", "THEY", "SOMEBODY"})
 _NEGATED = {

@@ -16,6 +16,7 @@ from nitka.watch.tokens import MARK, NUMBER, WORD, Token
 _END = frozenset(".!?…\n")
 _PAUSE = frozenset(",;:—–()[]-|")
 _OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
+_BRIEF = 3  # words
 _SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
 
 
@@ -34,7 +35,9 @@ class Reading(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """Tokens `[start, end)`. `retold`: quoted, reported or pasted, so nothing in it is said by the speaker."""
+    """Tokens `[start, end)`. `retold`: quoted, reported or pasted, so nothing in it is said by the speaker. `brief`:
+    the whole sentence is this clause and has at most three words.
+    """
 
     start: int
     end: int
@@ -42,6 +45,7 @@ class Clause(NamedTuple):
     coordinated: bool  # begins with "and" and the like: a verb without subject goes on with the clause before
     subordinate: str  # IF, THAT or empty
     retold: bool
+    brief: bool = False
 
 
 class Sentence(NamedTuple):
@@ -55,6 +59,8 @@ class Sentence(NamedTuple):
 
 _NONE: frozenset[str] = frozenset()
 NUMERALS = frozenset(f"N{n}" for n in (*range(21), *range(30, 100, 10)))
+_AUXILIARY = ("BE", "DO", "HAVE", "CAN", "WILL")
+_ASKED = ("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY", "THERE", "ARTICLE", "PERSON")  # after it
 _OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 
 
@@ -144,6 +150,7 @@ def _clauses(
     bounds = _bounds(reading, sentence)
     asks = _last_mark(reading, sentence) == "?"
     frame = _frame(reading, sentence) if reading.framed else 0
+    brief = len(bounds) == 1 and _brief(reading, sentence)
     clauses = []
     for start, end in bounds:
         is_quoted = quoted is not None and sum(quoted[start:end]) * 2 > end - start
@@ -151,8 +158,14 @@ def _clauses(
         head = reading.grammar[start] if start < end else _NONE
         under = "IF" if "IF" in head else "THAT" if "THAT" in head else ""
         told = retold or frame > 0 or is_quoted
-        clauses.append(Clause(start, end, question, "AND" in head, under, told))
+        clauses.append(Clause(start, end, question, "AND" in head, under, told, brief))
     return tuple(clauses), retold or frame == 2
+
+
+def _brief(reading: Reading, sentence: Sentence) -> bool:
+    if sentence.end - sentence.start > _BRIEF + 6:
+        return False
+    return sum(token.kind != MARK for token in reading.tokens[sentence.start : sentence.end]) <= _BRIEF
 
 
 def _last_mark(reading: Reading, sentence: Sentence) -> str:
@@ -225,6 +238,12 @@ def _predicate(reading: Reading, start: int, end: int) -> bool:
     return False
 
 
+def _auxiliary(reading: Reading, index: int, end: int) -> bool:
+    """Whether an auxiliary stands here with its subject after it."""
+    after = reading.grammar[index + 1] if index + 1 < end else _NONE
+    return not reading.grammar[index].isdisjoint(_AUXILIARY) and not after.isdisjoint(_ASKED)
+
+
 def _inverted(reading: Reading, start: int, end: int) -> bool:
     """Whether the clause begins as a question does: a question word, or an auxiliary before its subject."""
     seen = 0
@@ -234,11 +253,12 @@ def _inverted(reading: Reading, start: int, end: int) -> bool:
             return True
         if reading.tokens[index].kind == MARK or "FILLER" in found or "AND" in found:
             continue
-        if "WH" in found and "THAT" not in found:
-            return True
-        if seen == 0 and not found.isdisjoint(("BE", "DO", "HAVE", "CAN", "WILL")) and found.isdisjoint(_OWN_SUBJECT):
-            after = reading.grammar[index + 1] if index + 1 < end else _NONE
-            return not after.isdisjoint(("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY"))
+        if "WH" in found:
+            return "THAT" not in found or any(
+                _auxiliary(reading, i, end) for i in range(index + 1, min(end, index + 4))
+            )
+        if seen == 0 and not found.isdisjoint(_AUXILIARY) and found.isdisjoint(_OWN_SUBJECT):
+            return _auxiliary(reading, index, end)
         seen += 1
         if seen > 1:
             return False

@@ -24,6 +24,8 @@ from nitka.watch.tokens import tokenise
 from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Kinds, Rule, Sighting, Span, Speaker
 from nitka.watch.wire_memory import flag_name
 
+_JUST = 2  # messages within which a word is an answer
+
 
 @dataclass(frozen=True, slots=True)
 class Watch:
@@ -105,7 +107,8 @@ def step(
     now = before if replay else memory.aged(before, watch.kinds)
     reading, whole, words = read(watch, text, codes, before)
     mentions = _mentions(now, speaker.tag)
-    sightings, antecedents = observe.observe(reading, whole, watch.patterns, mentions)
+    just = _just_shown(watch.patterns.after, now, speaker.tag)
+    sightings, antecedents = observe.observe(reading, whole, watch.patterns, mentions, just)
     sightings = [s for s in sightings if _counts(watch.kinds[s.flag], speaker.role)]
     language = identify(text, reading, codes, words)
     if replay and identity is not None:
@@ -129,6 +132,15 @@ def read(
         assignments.apply(before.assign, text, tokens, found, watch.parents)
     reading = clauses.read(tokens, forms, found, words)
     return reading, clauses.sentences(reading), words
+
+
+def _just_shown(wanted: Iterable[str], now: Memory, tag: str) -> list[str]:
+    """Of these flags, those that somebody else showed in one of the last two messages."""
+    return sorted(
+        flag
+        for flag in wanted
+        if any(0 < span.last <= _JUST and (who != tag or not tag) for who, span in now.seen.get(flag, {}).items())
+    )
 
 
 def _mentions(now: Memory, tag: str) -> Mentions:

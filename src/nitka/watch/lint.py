@@ -17,6 +17,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from nitka.watch import conversations, engine, lexicon, observe
+from nitka.watch.acts import AFTER
 from nitka.watch.conversations import Conversation
 from nitka.watch.data import rule_book
 from nitka.watch.engine import Watch, build, who
@@ -24,13 +25,16 @@ from nitka.watch.errors import RuleError
 from nitka.watch.formula import CONDITIONS
 from nitka.watch.memory import Memory
 from nitka.watch.normalise import clean
-from nitka.watch.rules import RuleBook
+from nitka.watch.rules import Example, RuleBook
 from nitka.watch.tokens import tokenise
 from nitka.watch.types import Pattern, Rule
 
 LANGUAGES = ("en", "ru")
 TWINS = 3
-FEATURES = frozenset("#req #question #neg #if #me #reader #third #number #minor_self #adult_self #named".split())
+FEATURES = frozenset(
+    "#req #question #neg #if #me #reader #third #number #minor_self #adult_self #named #self #brief "
+    "#age_of_reader #minor_number #adult_number #digits".split()
+)
 _EXEMPT = ("extract", "control")
 _MOST_COPIED = 0.05
 
@@ -72,8 +76,11 @@ def _names(book: RuleBook, watch: Watch) -> Iterator[str]:
     concepts = book.parents.keys()
     for source in book.sources:
         for key in _keys(source.pattern):
-            name = key.split(":")[-1]
-            if not name.isupper() and name not in concepts and name not in FEATURES:
+            act, _, name = key.rpartition(":")
+            if act == AFTER:
+                if name not in book.kinds:
+                    yield f"{source.where}: unknown flag {name}"
+            elif not name.isupper() and name not in concepts and name not in FEATURES:
                 yield f"{source.where}: unknown concept or feature {name}"
     for code, files in watch.languages.items():
         yield from _lexicon_names(code, files, book)
@@ -115,25 +122,37 @@ def _known(name: str, book: RuleBook) -> bool:
 def _sentences(book: RuleBook, watch: Watch) -> Iterator[str]:
     used: set[str] = set()
     for example in book.examples:
-        noticed = engine.step(watch, example.text, (example.language,), Memory(), who("a"))
+        noticed, after = _shown(watch, example)
         shown = example.flag in {s.flag for s in noticed.sightings}
         if shown != example.wanted:
             yield f"{example.where}: {'does not show' if example.wanted else 'shows'} {example.flag}"
         if example.wanted:
-            used |= _explaining(book, noticed, example.flag)
+            used |= _explaining(book, noticed, example.flag, after)
     for source in book.sources:
         if source.where not in used:
             yield f"{source.where}: no sentence of {source.pattern.flag} needs this pattern"
 
 
-def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str) -> set[str]:
+def _shown(watch: Watch, example: Example) -> tuple[engine.Noticed, list[str]]:
+    """An example read, and the flags of what the other side said just before (`question // answer`)."""
+    *earlier, text = example.text.split(" // ")
+    memory, after = Memory(), list[str]()
+    for said in earlier:
+        before = engine.step(watch, said, (example.language,), memory, who("b"))
+        memory, after = before.memory, [*after, *(s.flag for s in before.sightings)]
+    return engine.step(watch, text, (example.language,), memory, who("a")), after
+
+
+def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str, after: Sequence[str]) -> set[str]:
     """Where the patterns stand that are met in a sentence, read without memory."""
     found = set()
+    answered = {f"{AFTER}:{name}": (0, 1) for name in after}
     for sentence in noticed.sentences:
         before = ""
         wide: observe.Keys = {}
         for clause in sentence.clauses:
             keys, before = observe.clause_keys(noticed.reading, clause, before)
+            keys |= answered
             wide = {**keys, **wide}
             found |= {
                 s.where

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nitka.watch.acts import act_of
-from nitka.watch.ages import MINOR, self_ages
+from nitka.watch.acts import AFTER, act_of
+from nitka.watch.ages import MINOR, Age, ages
 from nitka.watch.clauses import Clause, Reading, Sentence
 from nitka.watch.memory import Antecedent
 from nitka.watch.tokens import MARK, NUMBER, WORD
@@ -21,6 +21,7 @@ Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
 _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
+_OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
 
 
@@ -33,6 +34,7 @@ class Index:
     vetoes: Mapping[str, frozenset[str]]
     persons: frozenset[str]
     things: frozenset[str]
+    after: frozenset[str] = frozenset()  # flags that some pattern wants the other side to have just shown
 
 
 def index(
@@ -41,7 +43,9 @@ def index(
     """Index the patterns. Persons and things are the concepts under `person` and `topic`."""
     clause: dict[str, list[Pattern]] = {}
     wide: dict[str, list[Pattern]] = {}
+    after: set[str] = set()
     for pattern in patterns:
+        after.update(k.partition(":")[2] for k in _all_keys(pattern) if k.startswith(f"{AFTER}:"))
         for key in min(pattern.groups, key=_commonness):
             (wide if pattern.wide else clause).setdefault(key, []).append(pattern)
     return Index(
@@ -50,7 +54,13 @@ def index(
         {flag: frozenset(keys) for flag, keys in vetoes.items()},
         frozenset(c for c, above in parents.items() if "person" in above),
         frozenset(c for c, above in parents.items() if "topic" in above),
+        frozenset(after),
     )
+
+
+def _all_keys(pattern: Pattern) -> Iterator[str]:
+    for group in (*pattern.groups, pattern.never):
+        yield from group
 
 
 def _commonness(group: tuple[str, ...]) -> tuple[int, int]:
@@ -71,9 +81,12 @@ class Mentions:
 
 
 def observe(
-    reading: Reading, whole: Sequence[Sentence], patterns: Index, mentions: Mentions
+    reading: Reading, whole: Sequence[Sentence], patterns: Index, mentions: Mentions, after: Iterable[str] = ()
 ) -> tuple[list[Sighting], tuple[Antecedent, ...]]:
-    """The sightings of a message in order, and the antecedents after it."""
+    """The sightings of a message in order, and the antecedents after it. `after` names flags that the other side has
+    just shown: what an answer of one word means depends on them.
+    """
+    answered = [f"{AFTER}:{flag}" for flag in after]
     found: list[Sighting] = []
     everything: set[str] = set()
     for number, sentence in enumerate(whole):
@@ -84,6 +97,8 @@ def observe(
                 before = ""
                 continue
             keys, before = clause_keys(reading, clause, before)
+            for key in answered:
+                keys[key] = (clause.start, clause.start + 1)
             _resolve(keys, reading, clause, mentions)
             _remember(keys, patterns, mentions)
             found.extend(_matches(keys, patterns.by_key, reading, number))
@@ -134,15 +149,24 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
         keys["#if"] = here
     if "NOT" in keys or "NONEED" in keys:
         keys["#neg"] = keys.get("NOT", here)
+    if clause.brief:
+        keys["#brief"] = here
+    _persons(keys)
+    _nominal(keys, reading, clause)
+    _numbers(keys, reading, clause)
+
+
+def _persons(keys: Keys) -> None:
+    """Who is spoken of: by a pronoun, or by what a verb says of its doer."""
     for name, words in (("#me", _ME), ("#reader", _READER), ("#third", _THIRD)):
         if not words.isdisjoint(keys):
             keys[name] = next(keys[w] for w in sorted(words) if w in keys)
-    if "#reader" not in keys:
-        place = next((place for key, place in keys.items() if key.partition(":")[0] in _OF_READER), None)
+    for name, acts in (("#reader", _OF_READER), ("#self", _OF_SPEAKER)):
+        place = next((place for key, place in keys.items() if key.partition(":")[0] in acts), None)
         if place:
-            keys["#reader"] = place
-    _nominal(keys, reading, clause)
-    _numbers(keys, reading, clause)
+            keys.setdefault(name, place)
+    if "#me" in keys:
+        keys["#self"] = keys["#me"]
 
 
 def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
@@ -166,8 +190,16 @@ def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
     if not any(clause.start <= place < clause.end for place in reading.numbers):
         return
     keys["#number"] = (clause.start, clause.end)
-    for age, start, end in self_ages(reading, clause):
-        keys["#minor_self" if age in MINOR else "#adult_self"] = (start, end)
+    for age in ages(reading, clause):
+        keys[_age_key(age)] = (age.start, age.end)
+    if any(4 <= len(reading.tokens[p].form) <= 8 and reading.tokens[p].form.isdigit() for p in reading.numbers):
+        keys["#digits"] = keys["#number"]
+
+
+def _age_key(age: Age) -> str:
+    if age.whose == "YOU":
+        return "#age_of_reader"
+    return f"#{'minor' if age.value in MINOR else 'adult'}_{'self' if age.whose else 'number'}"
 
 
 # Pronouns and objects left out.

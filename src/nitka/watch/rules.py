@@ -1,4 +1,4 @@
-"""Reading a folder of rules: `concepts.txt`, `flags.toml`, `observations.txt`, and any number of `*.toml` with
+"""Reading a folder of rules: `concepts*.txt`, `flags.toml`, `observations*.txt`, and any number of `*.toml` with
 `[[rule]]` tables.
 
 Examples, twins and reasons stand in the same files and are read by `lint`; here they are skipped. `README.md` beside
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nitka.watch import formula
-from nitka.watch.acts import ACTS
+from nitka.watch.acts import ACTS, AFTER
 from nitka.watch.errors import RuleError
 from nitka.watch.types import LIVES, SEVERITIES, FlagKind, Formula, Pattern, Rule, When
 
@@ -65,14 +65,15 @@ class RuleBook:
 def add(book: RuleBook, files: Iterable[Text]) -> RuleBook:
     """Add a folder's files to the book. Raises `RuleError` naming file and entry."""
     texts = {f.name: f.text for f in files}
-    _concepts(book, texts.pop("concepts.txt", ""))
+    _concepts(book, "\n".join(text for name, text in texts.items() if _is(name, "concepts")))
     tables = {name: _toml(name, text) for name, text in texts.items() if name.endswith(".toml")}
     for name, table in tables.items():
         book.version = table.get("version", book.version)
         for entry in table.get("flag", ()):
             _flag(book, name, entry)
-    if "observations.txt" in texts:
-        _observations(book, texts["observations.txt"])
+    for name, text in texts.items():
+        if _is(name, "observations"):
+            _observations(book, name, text)
     groups = _groups(book)
     for name, table in tables.items():
         for entry in table.get("rule", ()):
@@ -80,6 +81,11 @@ def add(book: RuleBook, files: Iterable[Text]) -> RuleBook:
             book.rules[rule.id] = rule
             book.raw[rule.id] = entry
     return book
+
+
+def _is(name: str, kind: str) -> bool:
+    """Whether a file is `kind.txt` or `kind_anything.txt`."""
+    return name.endswith(".txt") and name[:-4].partition("_")[0] == kind
 
 
 def _toml(name: str, text: str) -> Mapping[str, Any]:
@@ -125,13 +131,13 @@ def _flag(book: RuleBook, name: str, entry: Mapping[str, Any]) -> None:
     )
 
 
-def _observations(book: RuleBook, text: str) -> None:
+def _observations(book: RuleBook, name: str, text: str) -> None:
     """`[flag]`, then `+ pattern` (one clause) or `~ pattern` (one sentence), then examples `en: ...` and
     counter-examples `en-: ...`.
     """
     flag = ""
     for number, raw in enumerate(text.splitlines(), 1):
-        line, where = raw.strip(), f"observations.txt:{number}"
+        line, where = raw.strip(), f"{name}:{number}"
         if not line or line.startswith("#"):
             continue
         if line.startswith("["):
@@ -165,7 +171,7 @@ def _keys(term: str, where: str) -> list[str]:
     if not colon:
         return head.split("|")
     acts = head.split("|")
-    if not set(acts) <= set(ACTS):
+    if not set(acts) <= {*ACTS, AFTER}:
         raise RuleError(where, "an unknown act", " ".join(ACTS))
     return [f"{act}:{concept}" for act in acts for concept in tail.split("|")]
 
