@@ -6,6 +6,7 @@ disk is awaited; folds run in the background, after the answer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from nitka.models.extract import OfflineSummariser, compact, condense
 from nitka.models.offline import OfflineChat
 from nitka.models.ports import ChatModel, Summariser
 from nitka.models.summariser import ModelSummariser
+from nitka.models.think import strip_think
 from nitka.request.parts import Means
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
@@ -33,6 +35,7 @@ from nitka.turns import Ask, Private, Turns, first_of_turn
 from nitka.types import Budget, Erased, Limits, Message, Passage, Reply, SessionInfo, Settled, Summary, User
 from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing, Ring, RootKeys
+from nitka.watching import Watching
 from nitka.world import Clock, system_clock
 
 
@@ -58,6 +61,7 @@ class Nitka:
         counter: Counter | None = None,
         redact: Callable[[str], str] | None = None,
         keys: str | Path | RootKeys | None = None,
+        watch: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
@@ -83,15 +87,19 @@ class Nitka:
         keychain = Keychain(store.keys, _roots(keys, settings), limits)
         vault = Vault(store, keychain, counter.count, counter.name)
         writer = _summariser(fold_model, chat, settings)
-        folder = Folder(vault, model=writer, offline=OfflineSummariser(), limits=limits, clock=clock)
+        watching = Watching(watch or {})
+        folder = Folder(vault, model=writer, offline=OfflineSummariser(), watching=watching, limits=limits, clock=clock)
         means = Means(counter=counter, compact=compact, condense=condense)
-        turns = Turns(vault=vault, folder=folder, means=means, limits=limits, clock=clock, redact=redact or str)
+        turns = Turns(
+            vault=vault, folder=folder, watching=watching, means=means, limits=limits, clock=clock, redact=redact or str
+        )
         return cls(turns, chat)
 
     async def __aenter__(self) -> Self:
         await self._vault.store.start()
         try:
             await self._vault.keychain.prepare()
+            await asyncio.to_thread(self._turns.watching.load)
         except BaseException:
             await self._vault.store.close()
             raise
@@ -141,20 +149,27 @@ class Nitka:
             if not turn.stored:
                 request = turn.request
                 answer = await self._model.complete(request.messages, max_tokens=request.max_tokens)
-                turn.answer(_worth(answer.text, self._limits))
-        return Reply(text=turn.text or "", receipt=turn.receipt, interrupted=turn.interrupted, replayed=turn.stored)
+                turn.answer(_worth(strip_think(answer.text), self._limits))
+        return Reply(
+            text=turn.text or "",
+            receipt=turn.receipt,
+            alerts=turn.alerts,
+            interrupted=turn.interrupted,
+            replayed=turn.stored,
+        )
 
     async def _pieces(self, turn: Turn) -> AsyncIterator[str]:
         if turn.stored:
             yield turn.text or ""
             return
-        size, request = 0, turn.request
+        size, said, request = 0, list[str](), turn.request
         async for piece in self._model.stream(request.messages, max_tokens=request.max_tokens):
             size += len(piece.encode("utf-8", "replace"))
             if size > self._limits.message_bytes:
                 raise ModelError(f"It went on for more than {self._limits.message_bytes:,} bytes.")
+            said.append(piece)
             yield piece
-        if not size:
+        if is_blank(strip_think("".join(said))):
             raise ModelError("It returned nothing.", retryable=True)
 
     def turn(
@@ -263,6 +278,19 @@ class Nitka:
         """The session's rolling summary as it stands."""
         self._ready()
         return await acts.summary(self._vault, as_user(user), session)
+
+    async def watch_memory(self, user: str | User, session: str) -> Mapping[str, Any]:
+        """The watch's memory of a session, as `nitka.watch.parse` takes it; empty where nothing was noticed."""
+        self._ready()
+        return await acts.watch_memory(self._vault, as_user(user), session)
+
+    async def set_watch_memory(self, user: str | User, session: str, memory: Mapping[str, Any]) -> None:
+        """Puts another memory in its place: this is how context from outside comes in, and how a flag is taken back.
+
+        Raises `BadInput` for a malformed memory or an unknown session.
+        """
+        self._ready()
+        await acts.set_watch_memory(self._vault, as_user(user), session, memory)
 
     def export(
         self, user: str | User, *, what: Literal["conversation", "all"] = "conversation"

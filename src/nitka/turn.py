@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from nitka.conversation import Opened
+from nitka.door import is_blank
 from nitka.errors import BadInput
 from nitka.models.think import strip_think
-from nitka.types import ChatMessage, Receipt, Request
+from nitka.types import Alert, ChatMessage, Receipt, Request
 
 
 class Turn:
@@ -44,6 +45,7 @@ class Turn:
         self.stored = stored is not None
         self.text = stored
         self.interrupted = False
+        self.alerts: tuple[Alert, ...] = ()
 
     @property
     def request(self) -> Request:
@@ -96,8 +98,9 @@ class Turn:
         if self._answer is not None and not failed:
             return strip_think(self._answer)
         if self._pieces:
-            self.interrupted = True
-            return strip_think("".join(self._pieces)) or None
+            text = strip_think("".join(self._pieces))
+            self.interrupted = not is_blank(text)  # nothing to be seen was handed out: as if cut off before
+            return text if self.interrupted else None
         if failed:
             return None
         raise BadInput(
@@ -167,6 +170,10 @@ class Stream:
     @property
     def receipt(self) -> Receipt | None:
         return self._turn.receipt if self._turn else None
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        return self._turn.alerts if self._turn else ()
 
     @property
     def interrupted(self) -> bool:

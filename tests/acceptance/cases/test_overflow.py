@@ -86,6 +86,7 @@ async def test_ov_2_tool_definitions_and_system_prompt_are_counted(memory: Stage
                 assert turn.receipt is not None
                 assert sum(entry.count for entry in turn.receipt.layer("tools")) == 40
                 turn.answer("Let me see what can be found in the books. " * 30)
+        assert turn.receipt is not None
         assert any(entry.outcome == "compacted" for entry in turn.receipt.entries), "the chat outgrew the window"
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nitka import KeyReused, Limits, Message, ModelError, Nitka
+from nitka import KeyReused, Limits, Message, ModelError, Nitka, Reply
 from nitka.models.openai import OpenAIChat
 from nitka.testing import FakeModel
 from nitka.types import ChatMessage, Line, Proposal
@@ -65,7 +65,8 @@ async def test_rc_2_check_then_insert_around_a_slow_model(stage: Stage) -> None:
 
 
 async def _say(nitka: Nitka, text: str, **more: Any) -> str:
-    return (await nitka.say("anna", "s", text=text, **more)).text
+    reply: Reply = await nitka.say("anna", "s", text=text, **more)
+    return reply.text
 
 
 async def test_rc_3_background_tidy_up_does_not_overwrite_newer_writes(stage: Stage) -> None:

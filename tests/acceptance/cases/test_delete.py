@@ -1,0 +1,171 @@
+"""DELETE: forgetting removes neither too little nor too much, and says truly what went."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from nitka import BadInput, Forgotten, Nitka, User
+from nitka.types import Erased
+from tests.acceptance.cases.stage import Stage, lay, said, whole
+
+pytestmark = pytest.mark.anyio
+
+ALIKE = [
+    ("b", "a", "c"),
+    ("b", "B", "b "),
+    ("анна", "Анна", "анна1"),
+    (User("b", "shop"), User("b", "shop2"), "b"),
+    ("%", "a", "_"),
+    ("*", "a*", "' or 1=1 --"),
+]
+
+
+async def export_of(nitka: Nitka, user: Any) -> list[Any]:
+    return [record async for record in nitka.export(user, what="all")]
+
+
+@pytest.mark.parametrize("users", ALIKE, ids=str)
+async def test_de_1_deleting_one_user_leaves_the_others_as_they_were(stage: Stage, users: tuple[Any, ...]) -> None:
+    """One user is gone everywhere; the others' rows are the same bytes as before, however alike the names are."""
+    gone, *others = users
+    async with stage.open() as nitka:
+        for user in users:
+            for session in ("s", "t"):
+                await lay(nitka, user, session, 5)
+        await nitka.settle()
+        before = {user: await export_of(nitka, user) for user in others}
+        rows_before = stage.everything()
+        erased = await nitka.forget(gone)
+        assert (erased.users, erased.sessions, erased.messages, erased.lines) == (1, 2, 20, 12)
+        assert await nitka.sessions(gone) == () and await export_of(nitka, gone) == []
+        assert {user: await export_of(nitka, user) for user in others} == before
+        await nitka.settle()
+        rows_after = stage.everything()
+        for table, rows in rows_after.items():
+            assert all(row in rows_before[table] for row in rows), f"{table} holds what it held"
+        if stage.path:
+            counts = {table.split(":")[1]: len(rows) for table, rows in rows_after.items()}
+            assert (counts["owners"], counts["sessions"], counts["messages"], counts["folds"]) == (2, 4, 40, 4)
+
+
+async def test_de_2_what_is_deleted_is_found_nowhere(stage: Stage) -> None:
+    """A forgotten turn is in no list, summary, export, request, replay or cache, of this worker or of another."""
+    async with stage.open() as nitka, stage.open() as other:
+        await lay(nitka, "anna", "s", 2)
+        await nitka.record("anna", "s", text="my bank uses the word heron", answer="I note: heron", key="k")
+        await lay(nitka, "anna", "s", 4, start=2)
+        await nitka.settle()
+        assert "heron" in (await other.summary("anna", "s")).text
+        assert "heron" in str(await other.history("anna", "s"))
+        erased = await nitka.forget("anna", session="s", turn=5)
+        assert (erased.messages, erased.lines) == (2, 2)
+        for worker in (nitka, other):
+            found = [
+                str(await worker.history("anna", "s")),
+                (await worker.summary("anna", "s")).text,
+                str(await export_of(worker, "anna")),
+                str(await worker.sessions("anna")),
+            ]
+            async with worker.turn("anna", "s", text="Which word does my bank use?") as turn:
+                found.append(said(turn.request.messages))
+                turn.discard()
+            assert not any("heron" in text for text in found)
+            with pytest.raises(Forgotten):
+                await worker.say("anna", "s", text="my bank uses the word heron", key="k")
+        await nitka.settle()
+        assert "heron" not in (await nitka.summary("anna", "s")).text, "nor does mending bring it back"
+
+
+async def test_de_3_forget_tells_the_truth_when_there_is_nothing(stage: Stage) -> None:
+    """Nothing to forget is all zeros: an unknown user, session or turn, a turn beyond the end, and a second time."""
+    async with stage.open() as nitka:
+        assert await nitka.forget("nobody") == Erased()
+        assert await nitka.forget("nobody", session="s", turn=0) == Erased()
+        await lay(nitka, "anna", "s", 1)
+        assert await nitka.forget("anna", session="t") == Erased()
+        assert await nitka.forget("anna", session="s", turn=2) == Erased()
+        with pytest.raises(BadInput):
+            await nitka.forget("anna", turn=0)
+        with pytest.raises(BadInput):
+            await nitka.forget("anna", session="s", turn=-1)
+        assert (await nitka.forget("anna", session="s", turn=0)).messages == 2
+        assert await nitka.forget("anna", session="s", turn=1) == Erased()
+        assert await nitka.history("anna", "s") == ()
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 5])
+async def test_de_3_counts_are_of_what_was_there(stage: Stage, turns: int) -> None:
+    """What exists only as messages counts as messages, what is in the summary also as lines."""
+    async with stage.open() as nitka:
+        await lay(nitka, "anna", "s", turns)
+        await nitka.settle()
+        folded = max(0, 2 * turns - 4)
+        first = await nitka.forget("anna", session="s", turn=0)
+        assert (first.messages, first.lines, first.sessions) == (2, min(2, folded), 0)
+        rest = await nitka.forget("anna", session="s")
+        assert (rest.messages, rest.lines, rest.sessions) == (2 * turns - 2, max(0, folded - 2), 1)
+        last = await nitka.forget("anna")
+        assert (last.users, last.sessions, last.messages) == (1, 0, 0)
+
+
+HIS = (":messages", ":sessions", ":folds", ":user_keys")
+
+
+@pytest.mark.parametrize("marker", ["gold-pelican-7731", "золотой-пеликан-7731"])
+async def test_de_4_user_removed_while_a_turn_and_a_fold_are_under_way(
+    sqlite: Stage, marker: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A turn being answered and a fold being made do not bring a deleted user back, and no byte of his rows is left in
+    the database, its log or what was logged.
+    """
+    caplog.set_level(logging.DEBUG)
+    async with sqlite.open() as nitka:
+        sqlite.tally.gate.clear()
+        await lay(nitka, marker, marker, 6, text=marker + " {}")
+        await asyncio.wait_for(sqlite.tally.waiting.wait(), 5)
+        sealed = [
+            value for name, rows in sqlite.everything().items() if name.endswith(HIS) for row in rows for value in row
+        ]
+        pieces = [value[9:41] for value in sealed if isinstance(value, bytes) and len(value) > 41]
+        assert len(pieces) == 12 + 1 + 1, "messages, session and key"
+        with pytest.raises(Forgotten):
+            async with nitka.turn(marker, marker, text=f"late {marker}") as turn:
+                erased = await nitka.forget(marker)
+                assert (erased.users, erased.messages, erased.erasure) == (1, 12, "complete")
+                turn.answer(f"late {marker}")
+        sqlite.tally.gate.set()
+        await nitka.settle()
+        assert await nitka.sessions(marker) == ()
+        files = b"\0".join(path.read_bytes() for path in sqlite.files("", "-wal", "-shm", ".lock"))
+        assert not any(piece in files for piece in pieces)
+        forms = (marker.encode(), marker.encode("utf-16-le"), marker.encode().hex().encode())
+        assert not any(form in files for form in forms)
+        assert marker not in caplog.text
+
+
+async def test_de_5_forgetting_everybody_leaves_no_table_behind(stage: Stage) -> None:
+    """After every user was forgotten, each table of each store holds what it held before anybody came."""
+    async with stage.open() as nitka:
+        await nitka.forget("warm up")
+    fresh = {table: len(rows) for table, rows in stage.everything().items()}
+    async with stage.open(redact=lambda text: text.replace("x", "y")) as nitka:
+        for user in ("anna", User("boris", "shop")):
+            await lay(nitka, user, "s", 6)
+            await nitka.say(user, "t", text="hello", key="k", channel="web")
+            async with nitka.turn(user, "t", text="cut off") as turn:
+                turn.piece("half")
+                turn.answer()
+            await nitka.forget(user, session="t", turn=0)
+        await nitka.settle()
+        await nitka.forget("anna")
+        await nitka.forget(User("boris", "shop"))
+        await nitka.settle()
+        assert not await whole(nitka, "anna", "s")
+    left = {table: len(rows) for table, rows in stage.everything().items()}
+    grown = {table for table in left if left[table] > fresh[table]}
+    allowed = {"tag_keys", "_tag_keys", "spent", "_spent"}  # a tenant's tag key; how many tokens a day took, of nobody
+    assert {table.split(":")[-1].split(".")[-1] for table in grown} <= allowed
