@@ -80,6 +80,14 @@ def test_backup_overwrites_nothing(cli: Any, used: Path, tmp_path: Path) -> None
     assert (tmp_path / "copy/nitka.db").read_bytes() == before
 
 
+BUSY = """
+create table pair (name text, value integer);
+insert into pair values ('a', 0), ('b', 0);
+create table filler (bytes blob);
+insert into filler values (zeroblob(20000000));
+"""
+
+
 def test_a_copy_is_one_snapshot_while_others_write(tmp_path: Path) -> None:
     """Two rows that always change together are equal in every copy, and no copy has to begin again, however busy the
     writer is.
@@ -87,11 +95,7 @@ def test_a_copy_is_one_snapshot_while_others_write(tmp_path: Path) -> None:
     source = str(tmp_path / "busy.db")
     with closing(sqlite3.connect(source)) as db:
         db.execute("pragma journal_mode=wal")
-        db.execute("create table pair (name text, value integer)")
-        db.execute("create table filler (bytes blob)")
-        db.executemany("insert into pair values (?, 0)", [("a",), ("b",)])
-        db.execute("insert into filler values (zeroblob(20000000))")
-        db.commit()
+        db.executescript(BUSY)
     stop = threading.Event()
     told: list[int] = []
 
