@@ -75,6 +75,7 @@ def test_any_messages_give_a_sound_proposal(texts: list[str], present: list[str]
     assert not found.replaced or found.add
     for line in found.add:
         assert line.offline
+        assert line.full.splitlines() == [line.full] and line.gist.splitlines() == [line.gist]
         assert 7 <= line.first <= line.last < 7 + len(texts)
         assert line.full.strip() and line.gist.strip() and len(line.gist) <= len(line.full)
     assert [line.first for line in found.add] == sorted(line.first for line in found.add)

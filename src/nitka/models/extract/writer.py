@@ -180,7 +180,7 @@ def _between(words: Sequence[Word], before: int, at: int) -> str:
     if len(gaps) == 1 and gaps[0] in DASHES:
         return ": "
     if len(gaps) == 1:
-        return gaps[0] if len(gaps[0]) <= 4 and "\n" not in gaps[0] else " "
+        return gaps[0] if len(gaps[0]) <= 4 and gaps[0].isprintable() else " "
     closing = "".join(re.findall(r"^[»”]", gaps[0]))
     opening = "".join(re.findall(r"[«“„]$", gaps[-1]))
     comma = "," if any(mark in gap for gap in gaps for mark in ",;") else ""
