@@ -280,6 +280,8 @@ class Nitka:
     sessions = _derived(app.Nitka.sessions)
     history = _derived(app.Nitka.history)
     summary = _derived(app.Nitka.summary)
+    watch_memory = _derived(app.Nitka.watch_memory)
+    set_watch_memory = _derived(app.Nitka.set_watch_memory)
     export = _derived(app.Nitka.export)
     forget = _derived(app.Nitka.forget)
 
