@@ -6,6 +6,8 @@ Number words are grammar concepts `N0` to `N90` of a lexicon. An age is a number
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nitka.watch.clauses import NUMERALS, Clause, Reading
 from nitka.watch.tokens import MARK, NUMBER, WORD
 
@@ -39,8 +41,17 @@ def _word_value(reading: Reading, place: int) -> int:
     return -1
 
 
-def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:
-    """(age, first token, token after) for each age that the speaker gives as their own in this clause."""
+class Age(NamedTuple):
+    """An age in tokens `[start, end)`. `whose`: "I", "YOU", or empty where nothing but the number is said."""
+
+    value: int
+    start: int
+    end: int
+    whose: str
+
+
+def ages(reading: Reading, clause: Clause) -> list[Age]:
+    """Each age that the speaker gives as their own or as the reader's in this clause, and numbers that stand alone."""
     found = []
     after = clause.start
     for place in reading.numbers:
@@ -49,25 +60,42 @@ def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:
             if value in MINOR or value in ADULT:
                 subject = _owner(reading, clause, place, after)
                 if subject >= 0:
-                    found.append((value, min(subject, place), after))
+                    whose = "YOU" if "YOU" in reading.grammar[subject] and "I" not in reading.grammar[subject] else "I"
+                    found.append(Age(value, min(subject, place), after, whose))
+                elif _alone(reading, clause, place, after):
+                    found.append(Age(value, place, after, ""))
     return found
 
 
+def _alone(reading: Reading, clause: Clause, place: int, end: int) -> bool:
+    """Whether the clause says nothing beside the number: "13", "thirteen, why?", «мне 13», "13 u?"."""
+    return all(
+        start <= index < stop or reading.tokens[index].kind == MARK or reading.grammar[index]
+        for start, stop in ((place, end),)
+        for index in range(clause.start, clause.end)
+    ) and not any(
+        "IF" in words or "HE" in words or "SHE" in words for words in reading.grammar[clause.start : clause.end]
+    )
+
+
 def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
-    """The token of the speaker whose age this is, or -1."""
+    """The token of the person whose age this is, speaker or reader, or -1."""
     after = reading.grammar[end] if end < clause.end else frozenset()
     years = "YEARS" in after
     if end < clause.end and not years and not _closes(reading, end, after):
         return -1
+    apart = place > clause.start and reading.tokens[place - 1].form == ","  # "I'm a driver, 35"
     for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
         words = reading.grammar[index]
         if "HAVEAGE" in words or ("I" in words and "BE" in words):
+            return index
+        if "YOU" in words and ("BE" in words or _copula(reading, index, place)):
             return index
         if words & {"YOU", "YOUR", "HE", "SHE", "THEY", "HIS", "PERSON"}:
             return -1
         if "I" in words:
             return index if years or _copula(reading, index, place) else -1
-        if not words and reading.tokens[index].kind == WORD and not years:
+        if not words and reading.tokens[index].kind == WORD and not years and not apart:
             return -1
     return -1
 
@@ -80,4 +108,9 @@ def _closes(reading: Reading, place: int, words: frozenset[str]) -> bool:
     """Whether what follows a number leaves it an age: punctuation, "too", "and", a filler; not a noun."""
     if reading.tokens[place].kind == MARK:
         return reading.tokens[place].form not in "%:/$€₽"
-    return bool(words & {"FILLER", "AND", "THAT", "IF", "TOO", "I", "YOU", "BE", "WH"})
+    return bool(words & {"FILLER", "AND", "THAT", "IF", "TOO", "I", "YOU", "BE", "WH", "AFTERAGE"})
+
+
+def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:
+    """(age, first token, token after) for each age that the speaker gives as their own in this clause."""
+    return [(age.value, age.start, age.end) for age in ages(reading, clause) if age.whose == "I"]

@@ -77,11 +77,9 @@ def _names(book: RuleBook, watch: Watch) -> Iterator[str]:
     for source in book.sources:
         for key in _keys(source.pattern):
             act, _, name = key.rpartition(":")
-            if act == AFTER:
-                if name not in book.kinds:
-                    yield f"{source.where}: unknown flag {name}"
-            elif not name.isupper() and name not in concepts and name not in FEATURES:
-                yield f"{source.where}: unknown concept or feature {name}"
+            known = book.kinds if act == AFTER else concepts
+            if not name.isupper() and name not in known and name not in FEATURES:
+                yield f"{source.where}: unknown concept, feature or flag {name}"
     for code, files in watch.languages.items():
         yield from _lexicon_names(code, files, book)
     for kind in book.kinds.values():

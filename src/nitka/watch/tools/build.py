@@ -23,6 +23,7 @@ from nitka.watch.errors import RuleError
 from nitka.watch.lexicon import FORMS
 
 Forms = list[tuple[str, str]]  # (surface form, grammatical form)
+Classes = dict[str, list[str]]  # word classes by `=name`, each a list of spellings
 LANGUAGES = Path(__file__).parent.parent / "languages"
 
 
@@ -33,9 +34,10 @@ def main(codes: Iterable[str]) -> None:
 
 def build(folder: Path, code: str) -> str:
     """The text of `forms.txt`, in one order whatever the files' order."""
+    classes = dict(_classes(folder))
     table: dict[str, dict[str, set[str]]] = {}
     for path in sorted(folder.glob("*.txt")):
-        for concept, form, item in _entries(path, code):
+        for concept, form, item in _entries(path, code, classes):
             table.setdefault(concept, {}).setdefault(form, set()).add(item)
     lines = ["# Written by tools/build.py from words/*.txt; edit those."]
     for concept in sorted(table):
@@ -45,7 +47,21 @@ def build(folder: Path, code: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entries(path: Path, code: str) -> Iterator[tuple[str, str, str]]:
+def _classes(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Word classes of a folder: `[=name]`, then `w:` words and `p:` phrases; used in phrases as `=name`."""
+    for path in sorted(folder.glob("*.txt")):
+        name = ""
+        for raw in path.read_text(encoding="utf-8").splitlines():
+            line = raw.split("#")[0].strip().lower().replace("ё", "е")
+            if line.startswith("["):
+                name = line.strip("[]") if line.startswith("[=") else ""
+            elif name and line:
+                kind, _, words = line.partition(":")
+                parts = words.split(",") if kind == "p" else words.split()
+                yield name, ["_".join(p.split()) for p in parts]
+
+
+def _entries(path: Path, code: str, classes: Classes) -> Iterator[tuple[str, str, str]]:
     """(concept, form, item) for each surface form of a words file."""
     concept = ""
     for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -55,20 +71,25 @@ def _entries(path: Path, code: str) -> Iterator[tuple[str, str, str]]:
         if line.startswith("["):
             concept = raw.split("#")[0].strip().strip("[]")
             continue
+        if concept.startswith("="):
+            continue
         kind, colon, words = line.partition(":")
         if not colon or not concept:
             raise RuleError(where, "a line that is no entry", "[concept], then kind: words")
-        for item, form in _expanded(kind.strip(), words.strip(), code, where):
+        for item, form in _expanded(kind.strip(), words.strip(), code, where, classes):
             yield concept, form, item
 
 
-def _expanded(kind: str, words: str, code: str, where: str) -> Forms:
+def _expanded(kind: str, words: str, code: str, where: str, classes: Classes) -> Forms:
     kind, _, form = kind.partition("/")
     if form not in FORMS:
         raise RuleError(where, "an unknown form", " ".join(FORMS))
     if kind == "p":
         return [
-            (f, g or form) for phrase in words.split(",") if phrase.strip() for f, g in _phrase(phrase.split(), code)
+            (f, g or form)
+            for phrase in words.split(",")
+            if phrase.strip()
+            for f, g in _phrase(phrase.split(), code, classes)
         ]
     if kind == "w":
         return [(word.replace("-", "_").strip("_"), form) for word in words.split()]
@@ -77,14 +98,18 @@ def _expanded(kind: str, words: str, code: str, where: str) -> Forms:
     return [pair for word in words.split() for pair in _word(word, kind, code)]
 
 
-def _phrase(tokens: list[str], code: str) -> Forms:
-    choices = [_choices(token, code) for token in tokens]
+def _phrase(tokens: list[str], code: str, classes: Classes) -> Forms:
+    choices = [_choices(token, code, classes) for token in tokens]
     return [("_".join(f for f, _ in row), next((g for _, g in row if g), "")) for row in product(*choices)]
 
 
-def _choices(token: str, code: str) -> Forms:
+def _choices(token: str, code: str, classes: Classes) -> Forms:
+    if token.startswith("="):
+        return [(form, "") for form in classes[token]]
+    if "|" in token:
+        return [pair for one in token.split("|") for pair in _choices(one, code, classes)]
     if not token.startswith("~"):
-        return [(token, "")]
+        return [(form, "") for form in (_written(token) if code == "en" else [token])]
     kind, dot, word = token[1:].partition(".")
     return _word(word, kind, code) if dot else _word(token[1:], "n", code)
 
@@ -94,6 +119,60 @@ def _word(word: str, kind: str, code: str) -> Forms:
 
 
 # English.
+
+# How people write what a contraction stands for, and the shortest spellings of chat.
+_SPELLINGS = {
+    "you": "you u",
+    "your": "your ur yr",
+    "you're": "you're youre ur you_are u_r u_are",
+    "are": "are r",
+    "i'm": "i'm im i_am",
+    "i've": "i've ive i_have",
+    "i'll": "i'll ill i_will",
+    "i'd": "i'd id i_would",
+    "you've": "you've youve you_have u_have",
+    "you'll": "you'll youll you_will u_will",
+    "you'd": "you'd youd you_would",
+    "we're": "we're we_are",
+    "we've": "we've weve we_have",
+    "we'll": "we'll we_will",
+    "they're": "they're theyre they_are",
+    "they'll": "they'll they_will",
+    "it's": "it's its it_is",
+    "it'll": "it'll itll it_will",
+    "that's": "that's thats that_is",
+    "there's": "there's theres there_is",
+    "what's": "what's whats what_is",
+    "who's": "who's whos who_is",
+    "don't": "don't dont do_not",
+    "doesn't": "doesn't doesnt does_not",
+    "didn't": "didn't didnt did_not",
+    "can't": "can't cant cannot can_not",
+    "won't": "won't wont will_not",
+    "isn't": "isn't isnt is_not",
+    "wouldn't": "wouldn't wouldnt would_not",
+    "shouldn't": "shouldn't shouldnt should_not",
+    "couldn't": "couldn't couldnt could_not",
+    "haven't": "haven't havent have_not",
+    "mustn't": "mustn't mustnt must_not",
+    "because": "because cause cuz cos coz",
+    "please": "please pls plz",
+    "mum": "mum mom",
+    "mum's": "mum's mom's mums moms",
+    "nobody": "nobody no_one noone",
+    "anyone": "anyone anybody",
+    "someone": "someone somebody",
+    "everyone": "everyone everybody",
+}
+
+
+def _written(token: str) -> list[str]:
+    """All spellings of a word in a phrase; several words are joined by `_`."""
+    known = _SPELLINGS.get(token)
+    if known:
+        return known.split()
+    return [token, token.replace("'", "")] if "'" in token[:-1] else [token]
+
 
 _VOWELS = "aeiou"
 
