@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nitka import conversation
+from nitka import conversation, watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
-from nitka.errors import Damaged
-from nitka.store.port import NOBODY, Look, SessionRow
+from nitka.errors import BadInput, Damaged
+from nitka.store.port import NOBODY, Effort, Look, SessionRow
 from nitka.types import Erased, Message, SessionInfo, Summary, Tag, User
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
@@ -55,6 +55,20 @@ async def summary(vault: Vault, user: User, session: str) -> Summary:
     return await _summary(vault, found[0]) if found else Summary()
 
 
+async def watch_memory(vault: Vault, user: User, session: str) -> Mapping[str, Any]:
+    """The watch's memory of a session; empty where there is none."""
+    found = await _found(vault, user, session)
+    return (await watching.watched(vault, found[0])).memory if found else {}
+
+
+async def set_watch_memory(vault: Vault, user: User, session: str, memory: Mapping[str, Any]) -> None:
+    """Replaces the watch's memory of a session. Raises `BadInput` for an unknown session."""
+    found = await _found(vault, user, session)
+    if found is None:
+        raise BadInput("There is no such session.")
+    await watching.set_memory(vault, found[0], memory)
+
+
 async def export(
     vault: Vault, user: User, *, derived: Callable[[Summary], dict[str, Any]] | None
 ) -> AsyncIterator[dict[str, Any]]:
@@ -70,6 +84,9 @@ async def export(
             yield {"session": info.id, **record}
         if derived is not None:
             yield {"session": info.id, "summary": derived(await _summary(vault, thread))}
+            watched = await watching.watched(vault, thread)
+            if watched.memory or watched.alerts:
+                yield {"session": info.id, "watch": {"memory": watched.memory, "alerts": list(watched.alerts)}}
 
 
 async def _messages(vault: Vault, thread: Thread, head: int) -> AsyncIterator[dict[str, Any]]:
@@ -120,7 +137,7 @@ async def finish_erasures(vault: Vault) -> int:
     """Ends what a crash or a reader had left unfinished; returns how many erasures are complete now."""
     done = 0
     for owner, incarnation in await vault.store.erasures():
-        done += (await _erase(vault, owner, incarnation)).erasure == "complete"
+        done += (await _erase(vault, owner, incarnation, "whole")).erasure == "complete"
     return done
 
 
@@ -156,16 +173,16 @@ def _sum(a: Erased, b: Erased) -> Erased:
     )
 
 
-async def _erase(vault: Vault, owner: bytes, incarnation: bytes) -> Erased:
+async def _erase(vault: Vault, owner: bytes, incarnation: bytes, effort: Effort = "short") -> Erased:
     """The key first, then the rows, then the bytes on disk; remembered until all is done."""
     await vault.store.begin_erasure(owner, incarnation)
     removed = await vault.store.keys.remove_user_key(owner, incarnation)
     vault.keychain.drop(owner)
     went = await vault.store.erase_owner(owner, incarnation)
-    clean = await vault.store.keys.scrub() and await vault.store.scrub()
+    clean = await vault.store.keys.scrub(effort) and await vault.store.scrub(effort)
     if clean:
         await vault.store.end_erasure(owner, incarnation)
-        await vault.store.scrub(rebuild=False)  # of the note itself, which named nobody but by an opaque id
+        await vault.store.scrub("log")  # of the note itself, which named nobody but by an opaque id
     erased = Erased(users=max(int(removed), went.owners), sessions=went.sessions, messages=went.messages)
     return replace(erased, erasure="complete" if clean else "pending")
 

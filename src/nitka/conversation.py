@@ -8,14 +8,15 @@ lines that speak of it along.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple, Protocol
 
 from nitka.errors import Damaged, Forgotten, KeyReused
 from nitka.layers import summary as summaries
-from nitka.store.port import Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Step, Store, View
-from nitka.types import Message, Sealed, SessionInfo, Summary, Tag, User
+from nitka.store.port import Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Store, View
+from nitka.types import Alert, Message, Sealed, SessionInfo, Summary, Tag, User
 from nitka.vault import codec
 from nitka.vault.codec import Stored
 from nitka.vault.keychain import Keychain, Owner
@@ -24,6 +25,7 @@ from nitka.world import random_bytes
 
 SUMMARY = "summary"
 MEND = "mend"
+WATCH = "watch"
 FAR = 1 << 62
 
 
@@ -44,6 +46,18 @@ class Thread:
     owner: Owner
     tag: Tag
     incarnation: bytes
+
+    def scope(self, *folds: str, turn_key: Tag | None = None, rows: tuple[int, int] | None = None) -> Scope:
+        """What a change of this session locks and reads."""
+        return Scope(
+            owner=self.owner.id,
+            incarnation=self.owner.incarnation,
+            session=self.tag,
+            session_incarnation=self.incarnation,
+            turn_key=turn_key,
+            folds=folds,
+            rows=rows,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,59 +222,90 @@ def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
     return codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
 
 
-async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int) -> tuple[Stored, bool]:
-    """Adds the two rows of a turn; returns the answer's, or that of the turn that got this key first, and whether work
-    became due.
+class Watcher(Protocol):
+    """What reads along as turns are written; see `nitka.watching`."""
+
+    def advance(
+        self, thread: Thread, row: FoldRow | None, first: int, messages: Sequence[Message]
+    ) -> tuple[FoldRow | None, tuple[Alert, ...]]: ...
+
+
+class Appended(NamedTuple):
+    """The answer as it is stored now, whether work became due, and what the watcher raised."""
+
+    answer: Stored
+    due: bool = False
+    alerts: tuple[Alert, ...] = ()
+
+
+async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int, watcher: Watcher | None = None) -> Appended:
+    """Adds the two rows of a turn; where another turn got the key first, gives that one's answer.
 
     `lag` is how many unfolded rows there may be before the summary is due. Raises `KeyReused`, `Forgotten`.
     """
     tag = codec.key_tag(thread.owner, thread.tag, draft.key)
-    first = draft.replaces
-    scope = Scope(
-        owner=thread.owner.id,
-        incarnation=thread.owner.incarnation,
-        session=thread.tag,
-        session_incarnation=thread.incarnation,
-        turn_key=tag,
-        folds=(SUMMARY,),
-        rows=None if first is None else (first - first % 2, FAR),
-    )
-    written: list[Stored] = []
-    locked, change = await vault.store.change(scope, _append_step(vault, thread, draft, tag, lag, written))
-    if change is None:
-        assert locked.known is not None
-        return (await _earlier(vault, thread, tag, draft.question))[1], False
-    return written[1], bool(change.due)
+    rows = None if draft.replaces is None else (draft.replaces, FAR)
+    scope = thread.scope(SUMMARY, WATCH, turn_key=tag, rows=rows)
+    written: list[Appended] = []
 
-
-def _append_step(
-    vault: Vault, thread: Thread, draft: Draft, tag: Tag, lag: int, written: list[Stored]
-) -> Step:  # six values that only this step needs
     def step(locked: Locked) -> Change | None:
         if locked.known is not None:
             return None
-        written[:] = _pair(vault, draft, tag, locked)
-        rows = tuple(codec.seal_message(thread.owner, thread.incarnation, item) for item in written)
-        head = locked.head + len(rows)
-        forgotten = locked.rows
-        row = locked.folds.get(SUMMARY)
-        folds, due = _without(vault, thread, row, forgotten[0].seq) if forgotten else ((), ())
-        if head - (row.cursor if row else 0) > lag:
-            due = (SUMMARY, *due)
-        assert locked.session is not None
-        info = codec.open_session(thread.owner, locked.session)
-        living = info.messages - sum(item.body is not None for item in forgotten) + len(rows)
-        info = replace(info, messages=living, last=draft.answered)
-        return Change(
-            append=rows,
-            session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),
-            turn_key=tag,
-            forget=(forgotten[0].seq, locked.head) if forgotten else None,
-            folds=folds,
-            due=due,
-        )
+        pair = _pair(vault, draft, tag, locked)
+        change = _appended(vault, thread, pair, locked, lag)
+        change, alerts = _with_watch(thread, change, locked, pair, watcher)
+        written[:] = [Appended(pair[1], bool(change.due), alerts)]
+        return change
 
-    return step
+    await vault.store.change(scope, step)
+    return written[0] if written else Appended((await _earlier(vault, thread, tag, draft.question))[1])
+
+
+def _appended(vault: Vault, thread: Thread, pair: list[Stored], locked: Locked, lag: int) -> Change:
+    rows = tuple(codec.seal_message(thread.owner, thread.incarnation, item) for item in pair)
+    head = locked.head + len(rows)
+    forgotten = locked.rows
+    row = locked.folds.get(SUMMARY)
+    folds, due = _without(vault, thread, row, forgotten[0].seq) if forgotten else ((), ())
+    if head - (row.cursor if row else 0) > lag:
+        due = (SUMMARY, *due)
+    assert locked.session is not None
+    info = codec.open_session(thread.owner, locked.session)
+    living = info.messages - sum(item.body is not None for item in forgotten) + len(rows)
+    info = replace(info, messages=living, last=pair[1].message.at)
+    return Change(
+        append=rows,
+        session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),
+        turn_key=pair[0].turn_key,
+        forget=(forgotten[0].seq, locked.head) if forgotten else None,
+        folds=folds,
+        due=due,
+    )
+
+
+def _with_watch(
+    thread: Thread, change: Change, locked: Locked, pair: list[Stored], watcher: Watcher | None
+) -> tuple[Change, tuple[Alert, ...]]:
+    """The change with the watch's next row. What a forgotten turn taught it goes; what was said before it began is
+    not read.
+    """
+    row = locked.folds.get(WATCH)
+    begin = locked.rows if row else watcher
+    if begin:
+        row = _unwatched(thread, row, locked.head)
+    after, alerts = None, ()
+    if watcher is not None:
+        after, alerts = watcher.advance(thread, row, locked.head, [item.message for item in pair])
+        change = change if after else replace(change, due=(*change.due, WATCH))
+    if after is None and begin:
+        after = row
+    return replace(change, folds=(*change.folds, after)) if after else change, alerts
+
+
+def _unwatched(thread: Thread, row: FoldRow | None, head: int) -> FoldRow:
+    """The watch's row with nothing in it: what was forgotten may have been in it, and cannot be told apart."""
+    blank = FoldRow(thread.tag, WATCH, head, row.version + 1 if row else 1, Sealed(b""))
+    return codec.seal_fold(thread.owner, thread.incarnation, Kind.WATCH, blank, {"memory": {}, "alerts": []})
 
 
 def _without(
@@ -315,35 +360,29 @@ def same_turn(pair: tuple[Stored, ...], tag: Tag | None, question: str) -> tuple
 
 
 async def forget_rows(vault: Vault, thread: Thread, first: int, end: int) -> tuple[int, int]:
-    """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them. Returns how many of
-    each went.
+    """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them and the watch's memory.
+
+    Returns how many rows and lines went.
     """
-    scope = Scope(
-        owner=thread.owner.id,
-        incarnation=thread.owner.incarnation,
-        session=thread.tag,
-        session_incarnation=thread.incarnation,
-        folds=(SUMMARY,),
-        rows=(first, end),
-    )
     went: list[int] = [0, 0]
 
     def step(locked: Locked) -> Change | None:
         living = sum(row.body is not None for row in locked.rows)
         if not living:
             return None
-        summary = read_summary(thread, locked.folds.get(SUMMARY))
-        after = summaries.forget(summary, first, end - 1, count=vault.count)
+        row, watch = locked.folds.get(SUMMARY), locked.folds.get(WATCH)
+        folds, due = _without(vault, thread, row, first, end - 1)
+        lines = len(read_summary(thread, row).lines) - len(read_summary(thread, folds[0]).lines) if folds else 0
         assert locked.session is not None
         info = codec.open_session(thread.owner, locked.session)
         info = replace(info, messages=info.messages - living)
-        went[:] = [living, len(summary.lines) - len(after.lines)]
+        went[:] = [living, lines]
         return Change(
             session_body=codec.seal_session(thread.owner, thread.incarnation, locked.head, info),
             forget=(first, min(end, locked.head)),
-            folds=(seal_summary(thread, after),) if after != summary else (),
-            due=(MEND,) if after.gaps else (),
+            folds=(*folds, _unwatched(thread, watch, locked.head)) if watch else folds,
+            due=due,
         )
 
-    await vault.store.change(scope, step)
+    await vault.store.change(thread.scope(SUMMARY, WATCH, rows=(first, end)), step)
     return went[0], went[1]

@@ -1,7 +1,7 @@
 """Everything nitka raises on purpose: one root, few leaves.
 
-The first sentence of a class's docstring is its message; what the raiser adds says where and what to do. No error text ever holds a
-text, an id or a key of a user: places are named by kind and number.
+The first sentence of a class's docstring is its message; what the raiser adds says where and what to do. No error
+text ever holds a text, an id or a key of a user: places are named by kind and number.
 """
 
 from __future__ import annotations

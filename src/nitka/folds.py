@@ -17,15 +17,16 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nitka.conversation import MEND, SUMMARY, Thread, Vault, open_rows, read_summary, seal_summary
+from nitka.conversation import MEND, SUMMARY, WATCH, Thread, Vault, open_rows, read_summary, seal_summary
 from nitka.errors import Forgotten, ModelError, NitkaError
 from nitka.layers import summary as summaries
 from nitka.models.extract import condense
 from nitka.models.ports import Summariser
-from nitka.store.port import Change, Due, Locked, Look, Scope, Step
+from nitka.store.port import Change, Due, Locked, Look, Step
 from nitka.types import Limits, Message, Proposal, Settled, Summary, Tag
 from nitka.vault.codec import EPOCH, Stored
 from nitka.vault.keychain import Owner
+from nitka.watching import Watching, catch_up
 from nitka.world import Clock
 
 log = logging.getLogger("nitka")
@@ -52,11 +53,19 @@ class Folder:
     """Runs what is due: in the background of a process, or on demand. `model` is None where none is configured."""
 
     def __init__(
-        self, vault: Vault, *, model: Summariser | None, offline: Summariser, limits: Limits, clock: Clock
+        self,
+        vault: Vault,
+        *,
+        model: Summariser | None,
+        offline: Summariser,
+        watching: Watching,
+        limits: Limits,
+        clock: Clock,
     ) -> None:
         self._vault = vault
         self._model = model
         self._offline = offline
+        self._watching = watching
         self._limits = limits
         self._clock = clock
         self._wake = asyncio.Event()
@@ -93,7 +102,7 @@ class Folder:
     async def _run(self, only: tuple[bytes, Tag | None] | None, *, early: bool) -> Settled:
         done, failed = Settled(), list[Due]()
         while not self._closing and (leased := await self._lease(only, early=early)):
-            for due, settled in zip(leased, await asyncio.gather(*map(self._work, leased)), strict=True):
+            for due, settled in zip(leased, await self._at_once(leased), strict=True):
                 done = add(done, settled)
                 if settled.failed:
                     failed.append(due)
@@ -101,6 +110,12 @@ class Folder:
             wait = BACK_OFF_SECONDS[min(due.attempts, len(BACK_OFF_SECONDS) - 1)]
             await self._vault.store.put_back(due, retry_at=self._now() + wait * 1000)
         return done
+
+    async def _at_once(self, leased: Sequence[Due]) -> list[Settled]:
+        """Works on all of them. What goes wrong with one, even a summariser that breaks its contract, is that one's
+        failure: it is counted, told in the log by its kind, and tried again; the others and the background go on.
+        """
+        return [_counted(result) for result in await asyncio.gather(*map(self._work, leased), return_exceptions=True)]
 
     async def catch_up(self, thread: Thread) -> None:
         """Brings a session whose backlog is over the limit back under it, offline and at once."""
@@ -138,6 +153,8 @@ class Folder:
             thread = await self._thread(owner, due.session)
             if thread is None:
                 return Settled()
+            if due.kind == WATCH:
+                return Settled(folds=1, messages=await catch_up(self._vault, self._watching, thread, rows=SLICE_ROWS))
             return await (self._mend(thread) if due.kind == MEND else self._fold(thread, due.attempts))
         except Forgotten:
             self._vault.keychain.drop(due.owner)
@@ -214,7 +231,7 @@ class Folder:
         rows, head = view.rows, view.session.head
         living = [row.seq for row in rows if row.body is not None]
         if len(living) <= lag:
-            await self._vault.store.change(scope_of(thread), _not_due(thread, summary, head, lag))
+            await self._vault.store.change(thread.scope(SUMMARY), _not_due(thread, summary, head, lag))
             return None
         floor = living[-keep] if keep else head
         if rows[0].seq > summary.cursor:
@@ -230,7 +247,7 @@ class Folder:
         cap, count, counter = self._limits.summary_tokens, self._vault.count, self._vault.counter
         after = summaries.advance(piece.summary, proposal, cursor=piece.end, cap=cap, count=count, counter=counter)
         lag = self._limits.window + self._limits.slack
-        _, change = await self._vault.store.change(scope_of(piece.thread), _advance(piece, after, lag))
+        _, change = await self._vault.store.change(piece.thread.scope(SUMMARY), _advance(piece, after, lag))
         return int(change is not None and bool(change.folds))
 
     async def _mend(self, thread: Thread) -> Settled:
@@ -246,19 +263,8 @@ class Folder:
             lines = tuple(replace(line, offline=True) for line in proposal.add)
             cap, count, counter = self._limits.summary_tokens, self._vault.count, self._vault.counter
             after = summaries.mend(after, gap, lines, cap=cap, count=count, counter=counter)
-        _, change = await self._vault.store.change(scope_of(thread), _mended(thread, summary, after))
+        _, change = await self._vault.store.change(thread.scope(SUMMARY), _mended(thread, summary, after))
         return Settled(mended=len(summary.gaps) if change is not None and change.folds else 0)
-
-
-def scope_of(thread: Thread) -> Scope:
-    """What a fold of the session's summary locks."""
-    return Scope(
-        owner=thread.owner.id,
-        incarnation=thread.owner.incarnation,
-        session=thread.tag,
-        session_incarnation=thread.incarnation,
-        folds=(SUMMARY,),
-    )
 
 
 def _stands(thread: Thread, locked: Locked, before: Summary) -> bool:
@@ -311,6 +317,13 @@ def _take(rows: tuple[Stored, ...], floor: int, room: int) -> tuple[tuple[Stored
         if at and used > room:
             return rows[:at], item.message.seq
     return rows, floor
+
+
+def _counted(result: Settled | BaseException) -> Settled:
+    if isinstance(result, Settled):
+        return result
+    log.error("a fold broke (%s); it is tried again", type(result).__name__)
+    return Settled(failed=1)
 
 
 def add(a: Settled, b: Settled) -> Settled:

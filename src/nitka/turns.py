@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NoReturn
 
 from nitka import conversation
-from nitka.conversation import Draft, Opened, Vault
+from nitka.conversation import Appended, Draft, Opened, Vault
 from nitka.door import as_moment, as_user, as_zone, clean_text
 from nitka.errors import BadInput, StoreError
 from nitka.folds import Folder
@@ -16,9 +16,10 @@ from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
 from nitka.turn import Turn
 from nitka.types import Budget, ChatMessage, Limits, Passage, Request, SessionInfo, User
-from nitka.vault.codec import Stored
 from nitka.vault.keychain import id_bytes
+from nitka.watching import Watching
 from nitka.world import Clock, random_bytes
+from nitka.writing import Writing
 
 Private = bool | Literal["reads"]
 
@@ -49,10 +50,12 @@ class Turns:
 
     vault: Vault
     folder: Folder
+    watching: Watching
     means: Means
     limits: Limits
     clock: Clock
     redact: Callable[[str], str]
+    writing: Writing = field(default_factory=Writing)
 
     def ask(
         self,
@@ -95,6 +98,7 @@ class Turns:
         """Reads what there is and packs the request. Raises `KeyReused`, `Forgotten`, `OverBudget`, `Damaged`,
         `StoreError`.
         """
+        await self.writing.over(ask.user, ask.session)
         opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
         if opened is not None and opened.known:
             _, answer = conversation.same_turn(opened.pair, None, self.redact(ask.text))
@@ -107,17 +111,23 @@ class Turns:
 
         return Turn(request, opened=opened, refit=again, private=bool(ask.private))
 
-    async def write(self, ask: Ask, turn: Turn, answer: str) -> None:
-        """Writes the two rows, and lets the turn know what was stored."""
+    def write(self, ask: Ask, turn: Turn, answer: str) -> Coroutine[Any, Any, None]:
+        """Writes the two rows, and lets the turn know what was stored. From this call on, before it is awaited, the next
+        turn of the session waits for it.
+        """
+        return self.writing.now(ask.user, ask.session, self._write(ask, turn, answer))
+
+    async def _write(self, ask: Ask, turn: Turn, answer: str) -> None:
         assert turn.opened is not None
         stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
-        turn.text = stored.message.text
+        turn.text = stored.answer.message.text
+        turn.alerts = stored.alerts
 
     async def record(self, ask: Ask, answer: str) -> None:
         """Writes a turn that happened elsewhere."""
         opened = await self._look(ask, 0)
         stored = await self._append(ask, opened, answer, answered=ask.at)
-        if stored.message.seq + 1 - opened.summary.cursor > self.limits.backlog:
+        if stored.answer.message.seq + 1 - opened.summary.cursor > self.limits.backlog:
             await self.folder.catch_up(opened.thread)
 
     async def _look(self, ask: Ask, limit: int) -> Opened:
@@ -142,7 +152,7 @@ class Turns:
 
     async def _append(
         self, ask: Ask, opened: Opened, answer: str, *, answered: datetime | None = None, interrupted: bool = False
-    ) -> Stored:
+    ) -> Appended:
         draft = Draft(
             question=self.redact(ask.text),
             answer=self.redact(self._clean(answer, "answer")),
@@ -155,12 +165,13 @@ class Turns:
             replaces=ask.replaces,
         )
         lag = self.limits.window + self.limits.slack
+        watcher = self.watching if self.watching.on(ask.user.tenant) else None
         try:
-            stored, due = await conversation.append(self.vault, opened.thread, draft, lag=lag)
+            stored = await conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher)
         except StoreError:
             # Whether it was written is unknown; the key makes sending it again harmless.
-            stored, due = await conversation.append(self.vault, opened.thread, draft, lag=lag)
-        if due:
+            stored = await conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher)
+        if stored.due:
             self.folder.wake()
         return stored
 

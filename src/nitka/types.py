@@ -1,9 +1,10 @@
-"""The frozen values that cross the layers. This module imports nothing of ours, and nothing here does any work but arithmetic.
+"""The frozen values that cross the layers. This module imports nothing of ours, and nothing here does any work but
+arithmetic.
 
-Numbers: `seq` counts the rows of one session from 0, `n` the rows of one owner from 0; neither is ever used twice. A range is written
-`[first, end)` when it is a cursor and `first..last`, both included, when it describes rows. Times are aware datetimes in UTC; what
-the speaker's own clock showed is `zone` (an IANA name or an offset such as "+03:00"). Sizes are tokens of the counter in force
-unless a name says bytes.
+Numbers: `seq` counts the rows of one session from 0, `n` the rows of one owner from 0; neither is ever used twice. A
+range is written `[first, end)` when it is a cursor and `first..last`, both included, when it describes rows. Times
+are aware datetimes in UTC; what the speaker's own clock showed is `zone` (an IANA name or an offset such as
+"+03:00"). Sizes are tokens of the counter in force unless a name says bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Form = Literal["full", "gist"]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person as the caller names them. Ids are opaque: compared byte for byte, never normalised, never joined into strings."""
+    """A person as the caller names them. Ids are opaque: compared byte for byte, never normalised, never joined into
+    strings.
+    """
 
     id: str
     tenant: str = ""
@@ -49,9 +52,9 @@ class Message:
 class Line:
     """One statement of the summary, written once in two forms.
 
-    `full` is the clause as first written, `gist` a shorter one that keeps names, numbers and dates. `form` says which of them stands in
-    the summary now. `first..last` are the rows the line was made from. `offline` marks a line that the offline summariser wrote because
-    no model was configured or the model had failed.
+    `full` is the clause as first written, `gist` a shorter one that keeps names, numbers and dates. `form` says which
+    of them stands in the summary now. `first..last` are the rows the line was made from. `offline` marks a line that
+    the offline summariser wrote because no model was configured or the model had failed.
     """
 
     full: str
@@ -68,7 +71,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a summariser wants done: lines to add, and the positions of present lines that the new messages replace entirely."""
+    """What a summariser wants done: lines to add, and the positions of present lines that the new messages replace
+    entirely.
+    """
 
     add: tuple[Line, ...] = ()
     replaced: tuple[int, ...] = ()
@@ -78,7 +83,8 @@ class Proposal:
 class Summary:
     """The session's rolling summary: it covers rows `[0, cursor)`.
 
-    `gaps` are rows whose lines went when something was forgotten; the next `settle` writes anew, once, what still lives there.
+    `gaps` are rows whose lines went when something was forgotten; the next `settle` writes anew, once, what still
+    lives there.
     """
 
     lines: tuple[Line, ...] = ()
@@ -249,7 +255,9 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What a forget really removed. `erasure` is "pending" while an older reader keeps the bytes on disk; `settle` finishes it."""
+    """What a forget really removed. `erasure` is "pending" while an older reader keeps the bytes on disk; `settle`
+    finishes it.
+    """
 
     users: int = 0
     sessions: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nitka import Limits, Nitka
@@ -42,7 +42,14 @@ class World:
     def store(self) -> Store:
         return SqliteStore(str(self.path)) if self.path else self._memory
 
-    def open(self, store: Store | None = None, *, model: FakeModel | None = None, limits: Limits = WIDE) -> Nitka:
+    def open(
+        self,
+        store: Store | None = None,
+        *,
+        model: FakeModel | None = None,
+        limits: Limits = WIDE,
+        watch: Mapping[str, str] | None = None,
+    ) -> Nitka:
         return Nitka.open(
             store or self.store(),
             model=model or FakeModel(lambda messages: f"answer to {messages[-1]['content']}"),
@@ -50,4 +57,5 @@ class World:
             keys=self.ring,
             limits=limits,
             clock=self.clock,
+            watch=watch,
         )

@@ -1,7 +1,8 @@
 """The ports to language models: a few verbs in our own words.
 
-A chat model gets one self-contained list of messages and keeps nothing. A summariser is asked what to add to a summary; it never rewrites one.
-Adapters raise `ModelError` and nothing else for what the model or the network did; they never return an error as a text.
+A chat model gets one self-contained list of messages and keeps nothing. A summariser is asked what to add to a
+summary; it never rewrites one. Adapters raise `ModelError` and nothing else for what the model or the network did;
+they never return an error as a text.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from nitka.types import ChatMessage, Line, Message, Proposal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a chat model said. `text` is without reasoning; `usage` is the provider's own count, empty when it gave none."""
+    """What a chat model said. `text` is without reasoning; `usage` is the provider's own count, empty when it gave
+    none.
+    """
 
     text: str
     usage: Mapping[str, int] = field(default_factory=dict)

@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from nitka.errors import StoreError
 from nitka.types import Sealed, Tag
+
+Effort = Literal["log", "short", "whole"]
 
 NOBODY = Tag(bytes(16))
 """Stands where a session would, for what belongs to a person and not to one session."""
@@ -231,9 +233,11 @@ class KeyStore(Protocol):
         """Replaces each old row that still stands unchanged by the new one; returns how many were."""
         ...
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
-        """Makes removed bytes vanish from every file; False while a reader prevents it. Without `rebuild` only those
-        that lie where they were written: quick, and enough for small rows that were never moved.
+    async def scrub(self, effort: Effort = "short") -> bool:
+        """Makes removed bytes vanish from every file; False while a reader prevents it, or where `effort` falls short.
+
+        "log": only those that lie where they were written, quick, and enough for small rows that were never moved.
+        "short": all, unless the store is too large to do it while others wait. "whole": all, as long as it takes.
         """
         ...
 
@@ -284,9 +288,11 @@ class Store(Protocol):
 
     async def end_erasure(self, owner: bytes, incarnation: bytes) -> None: ...
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
-        """Makes removed bytes vanish from every file; False while a reader prevents it. Without `rebuild` only those
-        that lie where they were written: quick, and enough for small rows that were never moved.
+    async def scrub(self, effort: Effort = "short") -> bool:
+        """Makes removed bytes vanish from every file; False while a reader prevents it, or where `effort` falls short.
+
+        "log": only those that lie where they were written, quick, and enough for small rows that were never moved.
+        "short": all, unless the store is too large to do it while others wait. "whole": all, as long as it takes.
         """
         ...
 

@@ -13,6 +13,7 @@ from nitka.store.port import (
     NOBODY,
     Change,
     Due,
+    Effort,
     FoldRow,
     Locked,
     Look,
@@ -146,8 +147,8 @@ class SqliteStore:
     async def end_erasure(self, owner: bytes, incarnation: bytes) -> None:
         await self._file.write(lambda db: db.execute(D["end_erasure"], (owner, incarnation)) and None)
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
-        return await self._file.scrub(rebuild=rebuild)
+    async def scrub(self, effort: Effort = "short") -> bool:
+        return await self._file.scrub(effort)
 
     async def lease(
         self, *, now: int, until: int, limit: int, only: tuple[bytes, Tag | None] | None = None, early: bool = False

@@ -22,6 +22,7 @@ from typing import cast
 from nitka.errors import StoreBusy, StoreError
 from nitka.store.batches import BatchThread, Claims, Job, T, Work
 from nitka.store.file_lock import FileLock
+from nitka.store.port import Effort
 from nitka.store.sql import Migration
 
 PRAGMAS: tuple[str, ...] = (
@@ -35,6 +36,7 @@ PRAGMAS: tuple[str, ...] = (
     "cache_size=-8000",
 )
 BUSY_MILLISECONDS = 50  # between looks at whether anybody still waits, while another program holds the database
+SHORT_BYTES = 32 << 20  # of a file that is built anew while a caller waits; about a second
 NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs davfs".split()
     + "fuse.sshfs fuse.glusterfs fuse.s3fs fuse.rclone".split()
@@ -151,19 +153,22 @@ class SqliteFile:
         _running(self._reader).put(job)
         return cast(T, await job.future)
 
-    async def scrub(self, *, rebuild: bool = True, attempts: int = 20) -> bool:
-        """Makes removed bytes vanish from the file and its log; False while a reader holds an older snapshot, or
-        somebody the lock.
+    async def scrub(self, effort: Effort = "short", *, attempts: int = 20) -> bool:
+        """Makes removed bytes vanish from the file and its log; False while a reader holds an older snapshot, somebody
+        the lock, or the file is too large for a "short" effort.
 
         `secure_delete` overwrites a deleted row where it lies, but not the copies that SQLite leaves in unused parts
-        of pages when it moves rows from one page to another; only a file that is built anew (`rebuild`) is free of
-        them. That takes as long as copying the file does, and writers wait meanwhile.
+        of pages when it moves rows from one page to another; only a file that is built anew is free of them.
+        That takes as long as copying the file does, and writers wait meanwhile.
         """
+        work = _truncate_log if effort == "log" else _rebuild
+        if effort == "short" and os.path.getsize(self.path) > SHORT_BYTES:
+            return False
         for attempt in range(attempts):
             if attempt:
                 await asyncio.sleep(0.01 * attempt)
             try:
-                if await self._queue(Job(_rebuild if rebuild else _truncate_log, outside=True)):
+                if await self._queue(Job(work, outside=True)):
                     return True
             except StoreBusy:
                 return False

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import LiteralString
 
-from nitka.store.port import KeyRow, RootRow
+from nitka.store.port import Effort, KeyRow, RootRow
 from nitka.store.sql import migrations, queries
 from nitka.store.sqlite_file import SqliteFile
 from nitka.types import Tag
@@ -101,8 +101,8 @@ class SqliteKeys:
 
         return await self._file.write(work)
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
-        return await self._file.scrub(rebuild=rebuild)
+    async def scrub(self, effort: Effort = "short") -> bool:
+        return await self._file.scrub(effort)
 
     async def _one(self, query: LiteralString, owner: bytes) -> KeyRow | None:
         def work(db: sqlite3.Connection) -> KeyRow | None:

@@ -11,6 +11,7 @@ from nitka.store.port import (
     NOBODY,
     Change,
     Due,
+    Effort,
     FoldRow,
     KeyRow,
     Locked,
@@ -192,7 +193,7 @@ class MemoryStore:
         await self._turn()
         self._erasures.pop((owner, incarnation), None)
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
+    async def scrub(self, effort: Effort = "short") -> bool:
         await self._turn()
         return True
 
@@ -344,7 +345,7 @@ class MemoryKeys:
                     done += 1
         return done
 
-    async def scrub(self, *, rebuild: bool = True) -> bool:
+    async def scrub(self, effort: Effort = "short") -> bool:
         await self._turn()
         return True
 

@@ -42,6 +42,7 @@ class Kind(IntEnum):
     SESSION = 4
     MESSAGE = 5
     SUMMARY = 6
+    WATCH = 7
 
 
 class Place(NamedTuple):

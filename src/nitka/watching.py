@@ -1,0 +1,152 @@
+"""The watch as one more fold of the chat: off until an operator switches it on for a tenant, for a stated purpose.
+
+Its memory is sealed in the session and moves in the same transaction as the turn. If it fails, the turn is written
+all the same, its cursor stays, and `settle` catches up. User and assistant are two speakers; the assistant's words
+can be a target's or a context, never an offender's. An alert never changes, delays or hides an answer. Memory and
+alerts are the person's data: exported with it, gone with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nitka.conversation import WATCH, Thread, Vault, open_rows
+from nitka.errors import BadInput, Forgotten
+from nitka.store.port import Change, FoldRow, Locked, Look, Step
+from nitka.types import Alert, Message, Sealed
+from nitka.vault import codec
+from nitka.vault.seal import Kind
+from nitka.watch import Watch, WatchError, load, parse
+
+log = logging.getLogger("nitka")
+
+KEPT_ALERTS = 100
+SPEAKERS: Mapping[str, Mapping[str, str]] = {
+    "user": {"id": "user"},
+    "assistant": {"id": "assistant", "role": "assistant"},
+}
+
+
+class Watched(NamedTuple):
+    """What the watch holds of one session: the memory for the next message, and the newest alerts."""
+
+    memory: Mapping[str, Any] = {}
+    alerts: tuple[Mapping[str, Any], ...] = ()
+
+
+class Watching:
+    """Which tenants are watched, and for what purpose; the rules are loaded once."""
+
+    def __init__(self, purposes: Mapping[str, str]) -> None:
+        """`purposes` maps a tenant ("" where there are none) to the purpose the operator states. Raises `BadInput`."""
+        if not all(isinstance(purpose, str) and purpose.strip() for purpose in purposes.values()):
+            raise BadInput("The watch is switched on per tenant for a stated purpose: {tenant: purpose}.")
+        self.purposes = dict(purposes)
+        self._rules: Watch | None = None
+
+    def load(self) -> None:
+        """Reads rules and lexicons; takes some tenths of a second."""
+        self._rules = load() if self.purposes else None
+
+    def on(self, tenant: str) -> bool:
+        return tenant in self.purposes
+
+    def read(self, before: Watched, messages: Sequence[Message]) -> tuple[Watched, tuple[Alert, ...]]:
+        """The state after these messages, and the alerts they completed. Raises `WatchError`."""
+        memory, raised = before.memory, list[Alert]()
+        for message in messages:
+            settings = {"speaker": SPEAKERS[message.role], "entities": False, "explain": True}
+            parsed = parse(message.text, settings=settings, memory=memory, watch=self._rules)
+            memory = parsed.memory
+            for alert, words in zip(parsed.result.alerts, parsed.result.explanations, strict=False):
+                evidence = [
+                    {"flag": item.flag, "messages_ago": item.messages_ago, "speaker": item.speaker}
+                    for item in alert.evidence
+                ]
+                detail = {"seq": message.seq, "type": alert.type, "tags": list(alert.tags), "evidence": evidence}
+                raised.append(Alert(rule=alert.rule, severity=alert.severity, detail=detail | {"explanation": words}))
+        kept = (*before.alerts, *(_plain(alert) for alert in raised))[-KEPT_ALERTS:]
+        return Watched(memory, kept), tuple(raised)
+
+    def advance(
+        self, thread: Thread, row: FoldRow | None, first: int, messages: Sequence[Message]
+    ) -> tuple[FoldRow | None, tuple[Alert, ...]]:
+        """The fold's next row after `messages`, which begin at `first`, or None if it is behind or failed."""
+        if self._rules is None or (row is not None and row.cursor != first):
+            return None, ()
+        try:
+            state, alerts = self.read(read_watched(thread, row), messages)
+        except Exception as error:  # noqa: BLE001  # whatever ails the watch, the turn is written; settle tries again
+            log.warning("the watch failed (%s); the turn is written without it", type(error).__name__)
+            return None, ()
+        return next_row(thread, row, first + len(messages), state), alerts
+
+
+def read_watched(thread: Thread, row: FoldRow | None) -> Watched:
+    """What the fold's row holds; an empty state where there is none."""
+    if row is None:
+        return Watched()
+    state = codec.open_fold(thread.owner, thread.incarnation, Kind.WATCH, row)
+    return Watched(state["memory"], tuple(state["alerts"]))
+
+
+def next_row(thread: Thread, row: FoldRow | None, cursor: int, state: Watched) -> FoldRow:
+    """The fold's row with another state, one version on."""
+    version = row.version + 1 if row else 1
+    blank = FoldRow(thread.tag, WATCH, cursor, version, Sealed(b""))
+    content = {"memory": state.memory, "alerts": list(state.alerts)}
+    return codec.seal_fold(thread.owner, thread.incarnation, Kind.WATCH, blank, content)
+
+
+async def watched(vault: Vault, thread: Thread) -> Watched:
+    """What the watch holds of a session."""
+    view = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, folds=(WATCH,)))
+    return read_watched(thread, view.folds.get(WATCH))
+
+
+async def set_memory(vault: Vault, thread: Thread, memory: Mapping[str, Any]) -> None:
+    """Puts another memory in the place of the present one; what was said so far counts as read. Raises `BadInput`."""
+    try:
+        parse("", memory=memory)
+    except WatchError as error:
+        raise BadInput(f"The watch's memory: {error}") from error
+
+    def step(locked: Locked) -> Change:
+        row = locked.folds.get(WATCH)
+        kept = read_watched(thread, row).alerts
+        return Change(folds=(next_row(thread, row, locked.head, Watched(memory, kept)),), done=(WATCH,))
+
+    await vault.store.change(thread.scope(WATCH), step)
+
+
+def _late(before: FoldRow | None, after: FoldRow) -> Step:
+    """Writes the row that a late fold made, if nobody was faster."""
+
+    def step(locked: Locked) -> Change | None:
+        if locked.folds.get(WATCH) != before:
+            return None
+        return Change(folds=(after,), done=(WATCH,), due=(WATCH,) if locked.head > after.cursor else ())
+
+    return step
+
+
+async def catch_up(vault: Vault, watching: Watching, thread: Thread, *, rows: int) -> int:
+    """Reads the next `rows` messages that the watch has not read; returns how many were."""
+    view = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, folds=(WATCH,)))
+    if view.session is None:
+        raise Forgotten("The session.")
+    row = view.folds.get(WATCH)
+    first = row.cursor if row else 0
+    end = min(first + rows, view.session.head)
+    page = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, first=first, end=end, limit=rows))
+    messages = [item.message for item in open_rows(thread, page.rows)]
+    state, _ = watching.read(read_watched(thread, row), messages)
+    after = next_row(thread, row, end, state)
+    _, change = await vault.store.change(thread.scope(WATCH), _late(row, after))
+    return len(messages) if change is not None else 0
+
+
+def _plain(alert: Alert) -> Mapping[str, Any]:
+    return {"rule": alert.rule, "severity": alert.severity, **alert.detail}
