@@ -71,3 +71,8 @@ def _rule(slot: str) -> dict[str, Any] | None:
         if head in slots or starred in slots:
             return cast(dict[str, Any], slots.get(head, slots.get(starred)))
     return None
+
+
+def usual_slots() -> tuple[str, ...]:
+    """The slots of the table, for whoever proposes facts."""
+    return tuple(name for name in _table()["slots"] if "*" not in name)

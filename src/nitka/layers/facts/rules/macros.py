@@ -55,10 +55,13 @@ def _macros(language: str) -> dict[str, str]:
 
 
 def _phrases(language: str) -> dict[str, str]:
-    """Noun phrases: words up to the first that belongs to no name of a thing."""
+    """Noun phrases: words up to the first that belongs to no name of a thing.
+
+    The leading word is possessive: "a a a ..." would else be read in exponentially many ways.
+    """
     stop = rf"(?!{_trie(_table()['stop'][language].split())}(?![\w’']))"
     english = language == "en"
-    lead = r"(?:(?:the|a|an|my|our|some|all|most|both|any|mild|severe|really|very) )?" if english else ""
+    lead = r"(?:(?:the|a|an|my|our|some|all|most|both|any|mild|severe|really|very) )?+" if english else ""
     of = "(?:of )?" if english else ""
     joint = r", (?:and |or )?| and | or | & " if english else r", (?:и )?| и | или "
     return {

@@ -251,6 +251,7 @@ def _relative(match: re.Match[str], text: str) -> Mention | None:
     name = _clean(groups.get("name") or "", plain=subject or _CALLED.search(match.group()) is not None)
     if name and not _may_be_name(name):
         return None
+    word = word if "_" not in word and word != "other" else rel.casefold()
     person = Person(name, word, slot, gender or _gender("", name))
     return Mention(match.start(), match.end(), person, subject, fresh=bool(name))
 

@@ -31,7 +31,9 @@ _EMPTY = re.compile(
     r"кое-что|себя|друг друга)"
 )
 _TRAIL = re.compile(
-    r"(?i)(?:[\s,;:—–-]+|\s+(?:and|but|so|or|too|also|though|btw|please|lol|haha|а|и|но|же|ну|вот|кстати|тоже|короче|вообще))+$"
+    r"(?i)(?:[\s,;:—–-]+|\s+(?:and|but|so|or|too|also|though|btw|please|lol|haha|"
+    r"completely|entirely|totally|altogether|so much|very much|a lot|these days|at all|"
+    r"совсем|а|и|но|же|ну|вот|кстати|тоже|короче|вообще))+$"
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 HIDDEN = "\ufffc"
-MESSAGE_CHARS = 8_000
+MESSAGE_CHARS = 4_000
 """Of a longer message only the beginning and the end are read."""
 SENTENCE_CHARS = 400
 
@@ -22,14 +22,16 @@ _QUOTED = re.compile(
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|https?://\S+|www\.\S+", re.S)
 _MAIL_LINE = re.compile(r"^[ \t]*>.*$", re.M)
-_ORDERS = re.compile(
-    r"""(?imx) \b(?:system|assistant|developer|admin|система|ассистент|админ)[ ]*(?:prompt|message|note)?[ ]*:[^\n]*
-    | [^.!?\n]*\b(?:ignore|disregard|forget)[ ](?:all[ ]|any[ ])?(?:the[ ]|your[ ])?(?:previous|prior|above|earlier)[ ]
-      \w+[^.!?\n]*[.!?]?
-    | [^.!?\n]*\b(?:игнорируй|проигнорируй|забудь)[ ](?:все[ ])?(?:предыдущие|прошлые)[ ]\w+[^.!?\n]*[.!?]?
-    | [^.!?\n]*\b(?:store|save|note|record|remember|memori[sz]e)\b[^.!?\n]{0,40}\bthe[ ]user\b[^.!?\n]*[.!?]?
-    | [^.!?\n]*\b(?:запомни|сохрани|запиши|занеси)\w*\b[^.!?\n]{0,40}\bпользовател\w+[^.!?\n]*[.!?]?
-    | <\|?[^<>\n]{1,40}\|?>"""
+_PIECE = re.compile(r"[^.!?\n]+[.!?]?")
+_ADDRESSED = re.compile(
+    r"(?i)\b(?:system|assistant|developer|admin|система|ассистент|админ) ?(?:prompt|message|note)? ?:[^\n]*"
+    r"|<\|?[^<>\n]{1,40}\|?>"
+)
+_ORDER = re.compile(  # a piece of a sentence that gives orders to a machine
+    r"""(?ix) \b(?:ignore|disregard|forget)[ ](?:all[ ]|any[ ])?(?:the[ ]|your[ ])?(?:previous|prior|above|earlier)[ ]\w
+    | \b(?:игнорируй|проигнорируй|забудь)[ ](?:все[ ])?(?:предыдущие|прошлые)[ ]\w
+    | \b(?:store|save|note|record|remember|memori[sz]e)\b.{0,40}\bthe[ ]user\b
+    | \b(?:запомни|сохрани|запиши|занеси)\w*\b.{0,40}\bпользовател"""
 )
 _PASTE_AFTER = re.compile(
     r"(?i)\b(?:this|following|below|text|letter|e-?mail|message|minutes|article|notes|draft|вот|текст|письм\w+|сообщени\w+|стать\w+|протокол\w*|"
@@ -83,14 +85,12 @@ class Sentence:
 
 def hidden(text: str) -> str:
     """The message with everything hidden that is not the user's own statement; the same length."""
+    text = _ends(text)
     for pattern in (_CODE, _MAIL_LINE):
         text = pattern.sub(_blank, text)
     text = _QUOTED.sub(lambda match: match.group() if _is_name(match.group()) else _blank(match), text)
-    text = _ORDERS.sub(_blank, _without_paste(text))
-    if len(text) <= MESSAGE_CHARS:
-        return text
-    half = MESSAGE_CHARS // 2
-    return text[:half] + HIDDEN * (len(text) - MESSAGE_CHARS) + text[-half:]
+    text = _ADDRESSED.sub(_blank, _without_paste(text))
+    return _PIECE.sub(lambda match: _blank(match) if _ORDER.search(match.group()) else match.group(), text)
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -105,6 +105,14 @@ def sentences(text: str) -> Iterator[Sentence]:
             if piece.strip(HIDDEN + " \t\n.,!?"):
                 yield Sentence(piece, first)
         start = end if match is None else match.end()
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end of a text that is too long to be the user's own statement throughout."""
+    if len(text) <= MESSAGE_CHARS:
+        return text
+    half = MESSAGE_CHARS // 2
+    return text[:half] + HIDDEN * (len(text) - MESSAGE_CHARS) + text[-half:]
 
 
 def _blank(match: re.Match[str]) -> str:
