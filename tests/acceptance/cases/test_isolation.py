@@ -1,0 +1,150 @@
+"""ISOLATION: nothing of one user, tenant or session appears in what another gets, whatever the ids and the timing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from nitka import BadId, Nitka, User
+from nitka.testing import FakeModel
+from tests.acceptance.cases.stage import Stage, lay, said, whole
+
+pytestmark = pytest.mark.anyio
+
+
+async def everything_readable(nitka: Nitka, user: Any, session: str) -> str:
+    """All that a user can get back, as one text: every way of reading, and what his next request holds."""
+    async with nitka.turn(user, session, text="What do you know?") as turn:
+        found = [said(turn.request.messages), repr(turn.request.blocks), repr(turn.receipt)]
+        turn.discard()
+    found.append(repr(await nitka.sessions(user)))
+    found.append(repr(await nitka.history(user, session, limit=1_000)))
+    found.append(repr(await nitka.summary(user, session)))
+    found += [repr(record) async for record in nitka.export(user, what="all")]
+    return "\n".join(found)
+
+
+async def test_is_1_two_users_with_one_session_id(stage: Stage) -> None:
+    """The same session id of another user, or of the same name in another tenant, is another conversation."""
+    people: list[Any] = ["user-a", "user-b", User("user-a", "t1"), User("user-a", "t2")]
+    async with stage.open() as nitka:
+        for at, user in enumerate(people):
+            await lay(nitka, user, "s1", 4, text=f"my locker number is 27{at}")
+        await nitka.settle()
+        for at, user in enumerate(people):
+            found = await everything_readable(nitka, user, "s1")
+            assert [f"27{other}" in found for other in range(4)] == [other == at for other in range(4)]
+        newcomer = await nitka.say("user-c", "s1", text="what is my locker number?")
+        assert newcomer.receipt is not None
+        assert {entry.layer for entry in newcomer.receipt.entries} == {"question"}
+
+
+async def test_is_2_default_session_names_of_two_agents(stage: Stage) -> None:
+    """Two agents whose sessions bear the same default name share nothing: one is a tenant, or a user, of its own."""
+    async with stage.open() as nitka:
+        await lay(nitka, User("anna", "agent-1"), "New chat 1", 5, text="the word is heron")
+        await nitka.settle()
+        for other in (User("anna", "agent-2"), "anna", User("agent-1", "anna")):
+            assert await nitka.history(other, "New chat 1") == ()
+            assert await nitka.sessions(other) == ()
+            assert "heron" not in await everything_readable(nitka, other, "New chat 1")
+
+
+async def test_is_3_many_users_at_the_same_instant(stage: Stage) -> None:
+    """Fifty users talk fully interleaved through one nitka; no stored row, summary or request has a foreign word."""
+    users = [f"user-{at}" for at in range(50)]
+    model = FakeModel(lambda messages: f"noted: {messages[-1]['content']}")
+    async with stage.open(model=model) as nitka:
+
+        async def talk(user: str) -> None:
+            for at in range(4):
+                await nitka.say(user, "s", text=f"my code word is <{user}> {at}")
+
+        await asyncio.gather(*map(talk, users), nitka.settle())
+        await nitka.settle()
+        for user in users:
+            found = await everything_readable(nitka, user, "s")
+            assert {other for other in users if f"<{other}>" in found} == {user}
+            assert len(await whole(nitka, user, "s")) == 4
+        for request in model.requests:
+            assert len({other for other in users if f"<{other}>" in said(request)}) == 1
+        for call in stage.tally.calls:
+            assert len({other for other in users if any(f"<{other}>" in m.text for m in call)}) == 1
+
+
+async def test_is_4_every_way_of_reading_is_scoped(stage: Stage) -> None:
+    """Each returned field of each call is of the user who asks: texts, ids, channels, counts, receipts, what was settled
+    and what was forgotten.
+    """
+    async with stage.open() as nitka:
+        for user, turns in (("user-a", 5), ("user-b", 7)):
+            await lay(nitka, user, f"session of {user}", turns, text=f"said by {user}")
+            await nitka.say(user, "both", text=f"said by {user}", channel=f"channel of {user}", key="k")
+        done = await nitka.settle("user-a")
+        assert (await nitka.summary("user-b", "session of user-b")).cursor in (0, 10)
+        assert done.messages in (0, 6)
+        await nitka.settle()
+        for session in ("session of user-a", "both"):
+            assert "user-b" not in await everything_readable(nitka, "user-a", session)
+        assert await nitka.history("user-a", "session of user-b") == ()
+        assert (await nitka.summary("user-a", "session of user-b")).cursor == 0
+        reply = await nitka.say("user-a", "both", text="said by user-a", key="k")
+        assert reply.replayed and "user-b" not in reply.text
+        erased = await nitka.forget("user-a")
+        assert (erased.sessions, erased.messages, erased.lines) == (2, 12, 6)
+        assert sorted(info.messages for info in await nitka.sessions("user-b")) == [2, 14]
+
+
+names = st.text(st.sampled_from("aA:/%.&=|_ 1b'\"*é\u0301к"), min_size=1, max_size=4)
+people = st.tuples(st.one_of(st.just(""), names), names, names)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(identities=st.lists(people, min_size=2, max_size=6, unique=True), swap=st.booleans())
+@example(identities=[("", "a&run=1", "x"), ("", "a", "run=1"), ("a", "a", "1"), ("", "aa", "1")], swap=False)
+@example(identities=[("a:b", "c", "s"), ("a", "b:c", "s"), ("", "a:b:c", "s"), ("", "a", "b:c:s")], swap=True)
+@example(identities=[("", "é", "s"), ("", "e\u0301", "s"), ("", "É", "s"), ("", "É ", "s")], swap=False)
+async def test_is_5_ids_with_separators_never_share_a_key(identities: list[tuple[str, str, str]], swap: bool) -> None:
+    """Distinct (tenant, user, session) are distinct conversations, with one turn key for all of them."""
+    async with Stage().open() as nitka:
+        for at, (tenant, user, session) in enumerate(identities):
+            reply = await nitka.say(User(user, tenant), session, text=f"<{at}>", key="a:1" if swap else None)
+            assert not reply.replayed
+        for at, (tenant, user, session) in enumerate(identities):
+            assert await whole(nitka, User(user, tenant), session) == [(f"<{at}>", f"answer to <{at}>")]
+        for tenant, user in {identity[:2] for identity in identities}:
+            mine = [session for its, name, session in identities if (its, name) == (tenant, user)]
+            assert sorted(info.id for info in await nitka.sessions(User(user, tenant))) == sorted(mine)
+
+
+LONG = "x" * 512
+
+
+@pytest.mark.parametrize("bad", ["", "a\0", "\ud800", LONG + "x", "ж" * 257], ids=lambda bad: ascii(bad[:6]))
+async def test_is_5_odd_ids_are_refused_and_never_merged(stage: Stage, bad: str) -> None:
+    """What cannot be an id is a `BadId` in each place where an id is asked for; nothing is cut to fit."""
+    async with stage.open() as nitka:
+        await nitka.say(LONG, LONG, text="hello", key=LONG)
+        for call in (
+            lambda: nitka.say(bad, "s", text="hi"),
+            lambda: nitka.say("anna", bad, text="hi"),
+            lambda: nitka.say("anna", "s", text="hi", key=bad),
+            lambda: nitka.history(bad, "s"),
+            lambda: nitka.history(LONG, bad),
+            lambda: nitka.summary(LONG, bad),
+            lambda: nitka.sessions(bad),
+            lambda: nitka.forget(bad),
+            lambda: nitka.forget(LONG, session=bad),
+            lambda: nitka.settle(LONG, bad),
+        ):
+            with pytest.raises(BadId):
+                await call()
+        if bad:
+            with pytest.raises(BadId):
+                await nitka.say(User("anna", bad), "s", text="hi")
+        assert len(await whole(nitka, LONG, LONG)) == 1
+        assert await nitka.sessions("anna") == ()
