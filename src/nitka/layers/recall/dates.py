@@ -80,15 +80,22 @@ class Span:
 
 def named_dates(question: str, today: int | None = None) -> tuple[Span, ...]:
     """The spans of days that a question names, the most exact reading of each place only. `today` is an ordinal."""
+    return read_dates(question, today)[0]
+
+
+def read_dates(question: str, today: int | None = None) -> tuple[tuple[Span, ...], str]:
+    """The spans, and what the question says (folded) in the places where they were read."""
     text = fold(question[:LOOKED_AT])
     found: list[Span] = []
+    said: list[str] = []
     for pattern, read in _RULES:
         for match in pattern.finditer(text):
             span = read(match, today)
             if span is not None:
                 found.append(span)
-        text = pattern.sub(lambda match: " " * len(match[0]), text)
-    return tuple(dict.fromkeys(found))
+                said.append(match[0])
+                text = text[: match.start()] + " " * len(match[0]) + text[match.end() :]
+    return tuple(dict.fromkeys(found)), " ".join(said)
 
 
 def fits(days: Array, spans: Sequence[Span]) -> Array:

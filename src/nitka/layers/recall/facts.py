@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,7 @@ def rank_facts(
     vectors: npt.NDArray[np.float32] | None = None,
     k: int = 10,
     lemmas: Lemmas | None = None,
-    alike: float = 1.0,
+    alike: float = inf,
 ) -> tuple[Hit, ...]:
     """The at most `k` facts that matter for the question, best first; `Hit.n` is the number of the statement.
 

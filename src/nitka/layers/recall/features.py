@@ -42,6 +42,7 @@ WEIGHTS: Mapping[str, float] = {
 }
 WORDS_ALONE = 8.0  # of `near`, when there is no meaning to lean on
 
+FEW = 50  # passages; in a smaller memory a word is no less telling for standing in many of them
 MOST_TERMS = 48  # of a question, the rarest first; a pasted page is no question
 
 
@@ -64,7 +65,7 @@ def match(index: Index, keys: Array) -> Matches:
     known[known] = index.vocabulary[at[known]] == wanted[known]
     first, last = index.posting_at[at * known], index.posting_at[at * known + known]
     frequency = np.where(known, last - first, 0)
-    weight = np.log1p((len(index) - frequency + 0.5) / (frequency + 0.5))
+    weight = np.log1p((max(len(index), FEW) - frequency + 0.5) / (frequency + 0.5))
     rarest = np.argsort(-weight, kind="stable")[:MOST_TERMS]
     found = [i for i in rarest if known[i]]
     counts = np.zeros((len(found), len(index)), np.float32)

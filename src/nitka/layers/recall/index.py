@@ -103,8 +103,14 @@ def _built(made: Segment) -> Index:
         count=made.count[by_term].astype(np.float32),
         term=made.term,
         term_at=np.append(0, ends),
-        vectors=made.vectors.astype(np.float32) * columns["scale"][:, None],
+        vectors=_unit(made.vectors),
     )
+
+
+def _unit(vectors: Array) -> Array:
+    """8-bit vectors as unit vectors; a vector that is not there stays zero."""
+    wide = vectors.astype(np.float32)
+    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.float32(1)))
 
 
 def _stretches(columns: Mapping[str, Array]) -> Array:

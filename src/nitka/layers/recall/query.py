@@ -13,7 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
-from nitka.layers.recall.dates import LOOKED_AT, Span, named_dates
+from nitka.layers.recall.dates import LOOKED_AT, Span, read_dates
 from nitka.layers.recall.index import Index
 from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import local_day
@@ -60,13 +60,11 @@ def understand(query: Query, index: Index, lemmas: Lemmas) -> Wanted:
     found = words(query.text[:LOOKED_AT])
     named = _named(found, query.asker, index)
     names = {word for name in index.speakers for word in words(name)}
-    rest = [word for word in found if word not in names]
-    today = local_day(query.now, query.zone) if query.now else None
-    return Wanted(
-        keys=np.unique(keys(terms(" ".join(rest), lemmas))),
-        speakers=named if len(named) == 1 else (),
-        spans=named_dates(query.text, today),
-    )
+    wanted = np.unique(keys(terms(" ".join(word for word in found if word not in names), lemmas)))
+    spans, said = read_dates(query.text, local_day(query.now, query.zone) if query.now else None)
+    # Words of a date are looked for where somebody used them; where nobody did, the date has already spoken.
+    unused = np.setdiff1d(keys(terms(said, lemmas)), index.vocabulary)
+    return Wanted(keys=np.setdiff1d(wanted, unused), speakers=named if len(named) == 1 else (), spans=spans)
 
 
 def _named(found: list[str], asker: str, index: Index) -> tuple[int, ...]:

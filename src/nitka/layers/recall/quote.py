@@ -23,14 +23,15 @@ def quote(text: str, wanted: Array, limit: int, *, lemmas: Lemmas | None = None)
     """At most `limit` characters of a text: all of it if it fits, else its sentences that hold most of the question's
     terms.
 
-    `wanted` are the question's keys (`Wanted.keys`). Between equals the earlier sentence stays; order is kept.
+    `wanted` are the question's keys (`Wanted.keys`). Between equals the one nearest to the best stays; order is kept.
     """
     if len(text) <= limit:
         return text
     pieces = _sentences(text, max(limit - 2 * len(MARK), 1))
     held = [_held(text[start:end], wanted, lemmas or installed()) for start, end in pieces]
+    best = held.index(max(held)) if held else 0
     chosen: set[int] = set()
-    for place in sorted(range(len(pieces)), key=lambda i: (-held[i], i)):
+    for place in sorted(range(len(pieces)), key=lambda i: (-held[i], abs(i - best), i)):
         if len(_written(text, pieces, chosen | {place})) <= limit:
             chosen.add(place)
     return _written(text, pieces, chosen)

@@ -3,8 +3,8 @@
 Rules
 * Words and meaning each nominate; the score is a weighted sum of reasons (`features.py`). Age alone never counts.
 * No hit is an answer. A question with nothing to look for finds nothing. A passage is nominated when enough of the
-  question stands in it or around it, or its meaning alone is close enough for that embedder, or (for a question of
-  which the memory knows at least something) it stands out among all passages.
+  question stands in it or around it, or it was said when the question says, or its meaning alone is close enough for
+  that embedder, or (for a question of which the memory knows at least something) it stands out among all passages.
 * Of passages that say nearly the same in the same words, the best stays.
 * With a budget of characters, long hits give way before hits are left out: each gets an equal allowance, and what a hit
   does not need goes to the others. When allowances would fall below `LEAST`, the last hits go.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from nitka.layers.recall.query import Query, Wanted, understand
 from nitka.layers.recall.segment import Array
 
 SAID = 0.1  # share of the question that must stand in or around a passage, by rarity
-STANDS_OUT = 1.5  # deviations of meaning above the mean of all passages
+STANDS_OUT = 1.0  # deviations of meaning above the mean of all passages
 SAME = 0.9  # share of common terms (Jaccard) from which two passages say the same
 SPARE = 30  # hits looked at beyond those wanted, to stand in for those that say the same
 LEAST = 80  # characters; less of a passage is not worth showing
@@ -71,7 +72,7 @@ def search(
     k: int = 10,
     budget: int | None = None,
     lemmas: Lemmas | None = None,
-    alike: float = 1.0,
+    alike: float = inf,
 ) -> Found:
     """The at most `k` passages that answer the question best.
 
@@ -113,7 +114,7 @@ def _reasons(index: Index, query: Query, wanted: Wanted) -> dict[str, Array]:
 def _nominated(reasons: Mapping[str, Array], wanted: Wanted, alike: float) -> Array:
     said = reasons["near"] >= SAID
     if wanted.spans:
-        said = said | ((reasons["date"] >= 0.5) & (not len(wanted.keys)))
+        said = said | (reasons["date"] >= 0.5)
     if "meaning" not in reasons:
         return said
     known = bool((reasons["cover"] >= SAID).any())

@@ -165,7 +165,7 @@ def join(parts: Sequence[Segment]) -> Segment:
     """Several segments as one, in order, so that many small ones need not be kept. They must have been made with the
     same libraries.
     """
-    made = {(part.lemmas, part.embedder) for part in parts if len(part)}
+    made = {(part.lemmas, part.embedder) for part in parts}
     if len({lemmas for lemmas, _ in made}) > 1 or len({embedder for _, embedder in made if embedder}) > 1:
         raise BadInput("Segments of different lemmas or embedders do not go together.")
     dim = max((part.vectors.shape[1] for part in parts), default=0)

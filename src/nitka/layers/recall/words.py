@@ -8,8 +8,8 @@ Rules
   letters.
 * Function words go (`function_words.txt`, closed classes only). A text of nothing else has no terms, and so finds
   nothing.
-* A word becomes its base form, cut to its first six letters: derived words (adopt, adoption; переезд, переезжать) then
-  meet, and an unknown ending does no harm. Tokens with a digit are never cut.
+* A word becomes its base form, cut to its first six letters: derived words (organise, organisation; переезд,
+  переезжать) then meet, and an unknown ending does no harm. Tokens with a digit are never cut.
 * Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Burmese) and Hangul, whose particles cling to the noun,
   become overlapping pairs of characters.
 * Terms are stored as 32-bit hashes (BLAKE2b): stable across processes, and cheap to merge. Two of 100,000 different
@@ -51,7 +51,7 @@ _SCRIPTS = {  # by the first word of a letter's Unicode name: the language assum
     "GEORGIAN": "ka",
 }
 _LATIN = ("en", "de", "fr", "es", "pt", "it", "nl", "pl")
-_UKRAINIAN = frozenset("іїєґ")
+_UKRAINIAN, _RUSSIAN = frozenset("іїєґ"), frozenset("ыэъё")
 _UNACCENTED = ("LATIN", "GREEK")
 
 
@@ -93,7 +93,7 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, accents still on (for dictionaries), scripts without spaces split off."""
-    plain = unicodedata.normalize("NFKC", text).lower()
+    plain = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode()).lower()
     found: list[str] = []
     for word in _WORD.findall(plain):
         found += _PARTS.findall(word) if max(word) >= _FIRST_SPACELESS else [word]
@@ -129,9 +129,10 @@ def language_of(found: Iterable[str]) -> str:
     """The language whose dictionary and function words to use: by script, and within Latin by whose function words
     occur most.
 
-    Falls back to English. It need not be right, only the same for like texts; the cut to six letters forgives the rest.
+    Falls back to English. It need not be right, only the same for like texts; cutting words short forgives the rest.
     """
     counted: Counter[str] = Counter()
+    cyrillic: set[str] = set()
     listed = function_words()
     for word in found:
         script = unicodedata.name(word[0], "").split(" ", 1)[0]
@@ -139,9 +140,12 @@ def language_of(found: Iterable[str]) -> str:
             folded = fold(word)
             counted.update(code for code in _LATIN if folded in listed[code])
         elif script in _SCRIPTS:
-            counted["uk" if script == "CYRILLIC" and not _UKRAINIAN.isdisjoint(word) else _SCRIPTS[script]] += 1
+            counted[_SCRIPTS[script]] += 1
+            cyrillic.update(word if script == "CYRILLIC" else "")
     best = max(counted.values(), default=0)
     leaders = {language for language, number in counted.items() if number == best}
+    if "ru" in leaders:
+        return "uk" if cyrillic & _UKRAINIAN and not cyrillic & _RUSSIAN else "ru"
     return "en" if not leaders or "en" in leaders else min(leaders)
 
 
