@@ -35,7 +35,7 @@ async def turns(nitka: Nitka, session: str, count: int) -> list[float]:
     wall = []
     for _ in range(count):
         start = time.perf_counter()
-        async with nitka.turn("anna", session, text=TEXT) as turn:
+        async with nitka.turn(session, session, text=TEXT) as turn:
             turn.answer(TEXT)
         wall.append((time.perf_counter() - start) * 1e3)
     return wall
@@ -50,10 +50,10 @@ async def measure(folder: str, *, messages: int, sessions: int, count: int, fold
     elapsed = cpu = syncs = 0.0
     async with Nitka.open(f"sqlite:///{path}", keys=memory_ring(), limits=limits) as nitka:
         for name in names:
-            await lay(nitka, "anna", name, messages)
+            await lay(nitka, name, name, messages)
         for number in range(count // (sessions * ROUND)):
             if not folds:
-                await asyncio.gather(*(lay(nitka, "anna", name, 0) for name in names))
+                await asyncio.gather(*(lay(nitka, name, name, 0) for name in names))
             before = Syncs.count(), time.process_time(), time.perf_counter()
             rounds = await asyncio.gather(*(turns(nitka, name, ROUND) for name in names))
             if number:  # the first warms up

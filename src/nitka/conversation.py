@@ -213,13 +213,19 @@ def read_summary(thread: Thread, row: FoldRow | None) -> Summary:
     """The summary in a fold row. Its cursor and version are the row's, to which the seal is bound."""
     if row is None:
         return Summary()
-    state = codec.open_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row)
-    return replace(summaries.from_json(state), cursor=row.cursor, version=row.version)
+    kept: Summary | None = thread.owner.recent.get((thread.incarnation, SUMMARY), row)
+    if kept is None:
+        state = codec.open_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row)
+        kept = replace(summaries.from_json(state), cursor=row.cursor, version=row.version)
+        thread.owner.recent.keep((thread.incarnation, SUMMARY), row, kept)
+    return kept
 
 
 def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
     row = FoldRow(thread.tag, SUMMARY, summary.cursor, summary.version, Sealed(b""))
-    return codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
+    row = codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
+    thread.owner.recent.keep((thread.incarnation, SUMMARY), row, summary)
+    return row
 
 
 class Watcher(Protocol):
@@ -293,7 +299,8 @@ def _with_watch(
     begin = locked.rows if row else watcher
     if begin:
         row = _unwatched(thread, row, locked.head)
-    after, alerts = None, ()
+    after: FoldRow | None = None
+    alerts: tuple[Alert, ...] = ()
     if watcher is not None:
         after, alerts = watcher.advance(thread, row, locked.head, [item.message for item in pair])
         change = change if after else replace(change, due=(*change.due, WATCH))

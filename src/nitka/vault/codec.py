@@ -21,6 +21,7 @@ from nitka.vault.seal import Kind, Place
 _decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+KEPT_BYTES = 8_192  # of a sealed row whose text stays in memory for the next turn
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -69,13 +70,18 @@ def seal_message(owner: Owner, session_incarnation: bytes, stored: Stored) -> Ro
     if message.interrupted:
         content["interrupted"] = True
     place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, message.seq, message.n)
-    return Row(message.seq, message.n, owner.key.seal.seal(_pack(content), place))
+    row = Row(message.seq, message.n, owner.key.seal.seal(_pack(content), place))
+    _keep(owner, session_incarnation, row, stored)
+    return row
 
 
 def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored | None:
     """None for a tombstone. Raises `Damaged`, naming the row's number."""
     if row.body is None:
         return None
+    kept: Stored | None = owner.recent.get((session_incarnation, row.seq), row)
+    if kept is not None:
+        return kept
     place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, row.seq, row.n)
     content = _unpack(owner.key.seal.open(row.body, place), place)
     counter, tokens = content.get("size", ("", 0))
@@ -89,7 +95,14 @@ def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored |
         channel=content.get("channel", ""),
         interrupted=content.get("interrupted", False),
     )
-    return Stored(message, Tag(bytes.fromhex(content["key"])), counter, tokens)
+    stored = Stored(message, Tag(bytes.fromhex(content["key"])), counter, tokens)
+    _keep(owner, session_incarnation, row, stored)
+    return stored
+
+
+def _keep(owner: Owner, session_incarnation: bytes, row: Row, stored: Stored) -> None:
+    if row.body is not None and len(row.body) <= KEPT_BYTES:
+        owner.recent.keep((session_incarnation, row.seq), row, stored)
 
 
 def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo) -> Sealed:

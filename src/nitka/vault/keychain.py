@@ -9,8 +9,9 @@ read anew.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from nitka.errors import BadId, Damaged, WrongKey
 from nitka.store.port import KeyRow, KeyStore, RootRow
@@ -22,15 +23,40 @@ from nitka.world import monotonic, random_bytes
 PROOF = b"nitka: this root key belongs to this store"
 NO_TENANT = Tag(bytes(16))
 MAX_ID_BYTES = 512
+KEPT_VALUES = 64  # of one owner: some four windows
+
+
+class Recent:
+    """The last few values opened or sealed with a key, so that the next turn need not open them again.
+
+    Each is given back only for the very bytes it belongs to: what was sealed and never written is never found. They
+    live and die with the opened key they hang on. Single steps of an OrderedDict are safe between threads.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+
+    def get(self, place: Hashable, sealed: object) -> Any:
+        """What was opened at this place from these bytes, or None."""
+        kept = self._kept.get(place)
+        return kept[1] if kept is not None and kept[0] == sealed else None
+
+    def keep(self, place: Hashable, sealed: object, value: object) -> None:
+        if len(self._kept) >= KEPT_VALUES and place not in self._kept:
+            self._kept.popitem(last=False)
+        self._kept[place] = (sealed, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A user as the store knows him: an opaque id, this life's incarnation, and the key."""
+    """A user as the store knows him: an opaque id, this life's incarnation, the key, and what it opened lately."""
 
     id: bytes
     incarnation: bytes
     key: UserKey = field(repr=False, compare=False)
+    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
 
 
 def id_bytes(value: str, what: str) -> bytes:
