@@ -40,6 +40,7 @@ class Turn:
         self._refit = refit
         self._pieces: list[str] = []
         self._answer: str | None = None
+        self._private = private  # kept nowhere, but its caller gets the answer
         self._discarded = private
         self.opened = opened
         self.stored = stored is not None
@@ -93,7 +94,11 @@ class Turn:
         """The text to write on leaving the block, or None to write nothing. Raises `BadInput` for a block that
         forgot to answer.
         """
-        if self.stored or self._discarded:
+        if self.stored:
+            return None
+        if self._private:
+            self.text = strip_think("".join(self._pieces) if self._answer is None else self._answer)
+        if self._discarded:
             return None
         if self._answer is not None and not failed:
             return strip_think(self._answer)

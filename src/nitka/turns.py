@@ -112,8 +112,8 @@ class Turns:
         return Turn(request, opened=opened, refit=again, private=bool(ask.private))
 
     def write(self, ask: Ask, turn: Turn, answer: str) -> Coroutine[Any, Any, None]:
-        """Writes the two rows, and lets the turn know what was stored. From this call on, before it is awaited, the next
-        turn of the session waits for it.
+        """Writes the two rows, and lets the turn know what was stored. From this call on, before it is awaited, the
+        next turn of the session waits for it.
         """
         return self.writing.now(ask.user, ask.session, self._write(ask, turn, answer))
 

@@ -22,11 +22,11 @@ class Dropped(Exception):
     """A connection that is gone."""
 
 
-async def stop(nitka: Nitka, how: str) -> None:
+async def stop(nitka: Nitka, model: SlowModel, how: str) -> None:
     """Forty of two hundred words reach the user, then it stops."""
     if how == "cancelled":
         task = asyncio.create_task(_listen(nitka, 1_000))
-        await _until(lambda: nitka._model.waiting)
+        await _until(lambda: model.waiting)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -56,9 +56,10 @@ async def _until(true: Any) -> None:
 
 @pytest.mark.parametrize("how", ["cancelled", "left", "dropped"])
 async def test_ab_1_a_stopped_answer_is_kept_as_far_as_it_came(stage: Stage, how: str) -> None:
-    """The pieces handed out are stored, marked as unfinished, and the next turn sees them as such; after restart too."""
-    async with stage.open(model=SlowModel(" ".join(WORDS), pause=40)) as nitka:
-        await stop(nitka, how)
+    """The pieces handed out are stored and marked as unfinished, and the next turn sees them so; after restart too."""
+    model = SlowModel(" ".join(WORDS), pause=40)
+    async with stage.open(model=model) as nitka:
+        await stop(nitka, model, how)
         question, answer = await nitka.history("anna", "s")
         assert (question.text, question.interrupted) == ("tell me", False)
         assert (answer.text, answer.interrupted) == (HALF, True)
@@ -73,9 +74,10 @@ async def test_ab_1_a_stopped_answer_is_kept_as_far_as_it_came(stage: Stage, how
 @pytest.mark.parametrize("times", [1, 3])
 async def test_ab_1_the_write_survives_repeated_cancelling(stage: Stage, times: int) -> None:
     """Whoever stops, and stops again while the half answer is being written, still has it written, and only once."""
-    async with stage.open(Slow(stage.store()), model=SlowModel(" ".join(WORDS), pause=40)) as nitka:
+    model = SlowModel(" ".join(WORDS), pause=40)
+    async with stage.open(Slow(stage.store()), model=model) as nitka:
         task = asyncio.create_task(_listen(nitka, 1_000))
-        await _until(lambda: nitka._model.waiting)  # type: ignore[attr-defined]
+        await _until(lambda: model.waiting)
         for _ in range(times):
             task.cancel()
             await asyncio.sleep(0.01)

@@ -7,7 +7,6 @@ import base64
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -135,7 +134,7 @@ async def test_gr_4_pictures_are_not_written_with_every_turn(stage: Stage) -> No
 
 
 async def test_gr_5_the_answer_does_not_wait_for_the_memory(stage: Stage) -> None:
-    """Forty turns are answered while the summariser thinks about the first slice; then the calls are few and bounded."""
+    """Forty turns are answered while the summariser thinks about the first slice; then calls are few and bounded."""
     async with stage.open(limits=Limits(window=4, backlog=1_000, summary_tokens=100_000)) as nitka:
         stage.tally.gate.clear()
         for at in range(40):

@@ -77,8 +77,8 @@ async def test_is_3_many_users_at_the_same_instant(stage: Stage) -> None:
 
 
 async def test_is_4_every_way_of_reading_is_scoped(stage: Stage) -> None:
-    """Each returned field of each call is of the user who asks: texts, ids, channels, counts, receipts, what was settled
-    and what was forgotten.
+    """Each returned field of each call is of the user who asks: texts, ids, channels, counts, receipts, what was
+    settled and what was forgotten.
     """
     async with stage.open() as nitka:
         for user, turns in (("user-a", 5), ("user-b", 7)):

@@ -103,7 +103,7 @@ async def test_st_3_when_the_store_stays_away_the_caller_knows_and_can_send_agai
     """A store that fails again is an error, never a silent success; the same delivery later is one turn."""
 
     class Away(FaultyStore):
-        def wrap(self, method, name):  # type: ignore[no-untyped-def]  # as the class it stands for
+        def wrap(self, method, name):
             return self._fails if self.calls == 1 and name == "change" else super().wrap(method, name)
 
         async def _fails(self, *_: object) -> None:

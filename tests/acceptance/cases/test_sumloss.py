@@ -155,7 +155,7 @@ async def test_sl_3_messages_that_arrive_during_the_call_survive(stage: Stage, w
         stage.tally.waiting.clear()
         await lay(nitka, "boris", "gone", 4)
         await asyncio.wait_for(stage.tally.waiting.wait(), 5)
-        erased = await nitka.forget("boris", **({"session": "gone"} if what == "session" else {}))
+        erased = await nitka.forget("boris", session="gone" if what == "session" else None)
         assert erased.messages == 8
         stage.tally.gate.set()
         await nitka.settle()
@@ -166,7 +166,7 @@ async def test_sl_3_messages_that_arrive_during_the_call_survive(stage: Stage, w
 
 @pytest.mark.parametrize(("turns", "window"), [(5, 4), (5, 6), (6, 12), (9, 2), (40, 12), (3, 6)])
 async def test_sl_4_only_the_older_part_goes_into_the_summary(stage: Stage, turns: int, window: int) -> None:
-    """The summary is of the rows before the window, the window is word for word and in order, and nothing is missing."""
+    """The summary is of the rows before the window, the window is word for word and in order, nothing is missing."""
     async with stage.open(limits=Limits(window=window, summary_tokens=100_000, budget=100_000)) as nitka:
         await lay(nitka, "anna", "s", turns)
         await nitka.settle()
