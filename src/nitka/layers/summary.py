@@ -165,6 +165,8 @@ def _fit(lines: tuple[Line, ...], *, room: int, count: Count) -> tuple[Line, ...
     """Oldest full lines to their gist until it fits; when all are gists, the oldest go."""
     fitted = list(lines)
     for at, line in enumerate(fitted):
+        if line.form == "gist":
+            continue
         if _size(fitted, count) <= room:
             return tuple(fitted)
         fitted[at] = replace(line, form="gist")

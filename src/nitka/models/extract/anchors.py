@@ -62,6 +62,9 @@ def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
     quoted = re.search(r"[«“„\"]", read.source) is not None
     at = 0
     while at < len(read.words):
+        if not (quoted or lexicon.parts or read.words[at].valued or read.words[at].text[0].isupper()):
+            at += 1
+            continue
         found = (
             (_unspaced(read.words, at) if lexicon.parts else None)
             or _value(read.words, at, lexicon)

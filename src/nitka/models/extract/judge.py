@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nitka.models.extract.anchors import Anchor, Kind, mark
-from nitka.models.extract.lexicon import SPACED, Lexicon, fold, language, lexicon
+from nitka.models.extract.lexicon import SPACED, Lexicon, fold, language, lexicon, script
 from nitka.models.extract.text import Sentence, Word, pieces, segments, sentence, telling
 from nitka.types import Message
 
@@ -110,6 +110,10 @@ class Known:
             self.tongue if len(text) < SHORT and own not in ("ru", "zh") and self.tongue not in ("ru", "zh") else own
         )
 
+    def line_lexicon(self, text: str) -> Lexicon:
+        """The lexicon a present line is read with: that of the lines together, unless its script is another."""
+        return lexicon(self.tongue if script(text) == script(self.tongue) else language(text))
+
     def learn(self, stems: set[str]) -> None:
         self.lines.append(stems)
         self.stems |= stems
@@ -126,7 +130,6 @@ def names_in(message: Message, lex: Lexicon) -> set[str]:
 
 def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[Sentence, list[Anchor]]]:
     """The message's sentences with their anchors. `names` are stems that are known to be names, wherever they stand."""
-    lex = lexicon(language(message.text))
     read = []
     text = message.text
     for piece in pieces(text, lex) if len(text) <= LONG else telling(text, lex, LONG_SENTENCES):
@@ -138,11 +141,10 @@ def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[
     return read
 
 
-def claims(message: Message, known: Known, answered: bool) -> list[Claim]:
+def claims(message: Message, known: Known, lex: Lexicon, *, answered: bool) -> list[Claim]:
     """Every segment of the message as a claim with its worth, in order. `answered`: the slice holds an answer to
     what it asks.
     """
-    lex = known.lexicon(message.text)
     found = []
     for one, anchors in read_message(message, known.names, lex):
         for start, end in segments(one):
@@ -266,9 +268,9 @@ def keys_of(claim: Claim) -> set[str]:
 
 def present(texts: Sequence[str]) -> Known:
     """What the present lines hold. Their stems are known, and the names among them."""
-    known = Known()
+    known = Known(tongue=language("\n".join(texts)))
     for at, text in enumerate(texts):
-        lex = lexicon(language(text))
+        lex = known.line_lexicon(text)
         one = sentence(text, lex)
         known.standing.append(Claim(one, 0, len(one.words), mark(one, lex), acts_of(one), at, "user", lex))
         known.learn(keys_of(known.standing[-1]))

@@ -52,6 +52,9 @@ class Lexicon:
     single: Mapping[str, tuple[str, ...]]  # tags of a word
     starting: Mapping[str, tuple[tuple[str, str], ...]]  # by the first letters: beginnings of words, and their tags
     phrases: Mapping[str, tuple[Phrase, ...]]  # by the first word, or by its first letters and "*"
+    heads: frozenset[
+        str
+    ]  # the first letters of every entry: most words of a text have no entry, and this tells it at once
     parts: Mapping[str, tuple[str, ...]]  # by tag, where words are not set apart by spaces: what is looked for inside
     function: frozenset[str]
     nouns_capitalised: bool
@@ -123,6 +126,7 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
         single={word: tuple(tags) for word, tags in single.items()},
         starting={head: tuple(found) for head, found in starting.items()},
         phrases={head: tuple(found) for head, found in phrases.items()},
+        heads=frozenset(head[:PREFIX] for head in (*single, *starting, *phrases)),
         parts={tag: tuple(map(fold, inner)) for tag, inner in data.get("parts", {}).items()},
         function=frozenset(fold(word) for word in (*lists.get("function", ()), *lists.get("link", ()))),
         figures={fold(word): str(figure) for word, figure in data.get("figures", {}).items()},
@@ -139,6 +143,15 @@ def _stemmer(suffixes: Sequence[str]) -> re.Pattern[str]:
 
 
 NEUTRAL = _build("", {})
+
+
+def script(text: str) -> str:
+    """ "zh" where a text has Chinese or Japanese signs, "ru" where it has Cyrillic letters, else "en": what a code of a
+    language is written in, for a code too.
+    """
+    if text in ("ru", "zh"):
+        return text
+    return "zh" if HAN.search(text) else "ru" if CYRILLIC.search(text) else "en"
 
 
 def language(text: str) -> str:

@@ -58,7 +58,8 @@ def take_notes(messages: Sequence[Message]) -> list[Note]:
 def _settled(notes: Sequence[Note]) -> list[Note]:
     """The notes without those that a later one of the same messages replaces."""
     gone: set[int] = set()
-    standing = present([note.line.full for note in notes]).standing if len(notes) > 1 else []
+    several = len({note.line.last for note in notes}) > 1
+    standing = present([note.line.full for note in notes]).standing if several else []
     for at, note in enumerate(notes):
         earlier = [i for i in range(at) if notes[i].line.last < note.line.first]
         gone |= {earlier[i] for i in replaced_lines([standing[i] for i in earlier], note.claims)} if earlier else set()
@@ -69,12 +70,13 @@ def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
     known.tongue = language(
         "\n".join([*(message.text[:500] for message in messages), *(c.read.source for c in known.standing)])
     )
-    for message in messages:
-        known.names |= names_in(message, known.lexicon(message.text))
+    lexicons = [known.lexicon(message.text) for message in messages]
+    for message, lex in zip(messages, lexicons, strict=True):
+        known.names |= names_in(message, lex)
     notes: list[Note] = []
     for at, message in enumerate(messages):
         answered = message.role == "user" and at + 1 < len(messages)
-        for group in _groups(claims(message, known, answered)):
+        for group in _groups(claims(message, known, lexicons[at], answered=answered)):
             note = _note(group)
             if note is not None:
                 notes.append(note)

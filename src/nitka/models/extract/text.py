@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from nitka.models.extract.lexicon import Lexicon, fold
+from nitka.models.extract.lexicon import PREFIX, Lexicon, fold
 
 SENTENCE = 600  # characters
 COARSE = 100_000  # characters above which a text is first looked at in stretches
@@ -132,18 +132,15 @@ def _densest(parts: Iterable[str], limit: int) -> list[str]:
 
 def sentence(piece: str, lexicon: Lexicon) -> Sentence:
     """One sentence read: its words, and every entry of the lexicon found in it."""
-    words: list[Word] = []
-    before = 0
-    for match in WORD.finditer(piece):
-        text = match.group()
-        low = fold(text)
-        words.append(Word(text, low, lexicon.stem(low), match.start(), match.end(), piece[before : match.start()]))
-        before = match.end()
+    words = _words(piece, lexicon)
     lows = [word.low for word in words]
-    phrases = [(tag, at, size) for at in range(len(lows)) for tag, size in lexicon.at(lows, at)]
+    heads = lexicon.heads
+    phrases = [
+        (tag, at, size) for at, low in enumerate(lows) if low[:PREFIX] in heads for tag, size in lexicon.at(lows, at)
+    ]
     for tag, at, size in phrases:
-        for word in words[at : at + size]:
-            word.tags.add(tag)
+        for i in range(at, at + size):
+            words[i].tags.add(tag)
     for earlier, word in pairwise(words):
         if "capital_month" in word.tags and word.text[0].isupper() and _dates(earlier):
             word.tags = {"month"}
@@ -154,6 +151,20 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
         )
     phrases += [("strict", at, 2) for at in range(len(words) - 1) if lows[at] in NOT and _forbids(words, at, lexicon)]
     return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)
+
+
+def _words(piece: str, lexicon: Lexicon) -> list[Word]:
+    words: list[Word] = []
+    before = 0
+    low_piece = fold(piece)
+    aligned = len(low_piece) == len(piece)  # some letters grow when they are made small
+    for match in WORD.finditer(piece):
+        start, end = match.span()
+        text = piece[start:end]
+        low = low_piece[start:end] if aligned else fold(text)
+        words.append(Word(text, low, lexicon.stem(low), start, end, piece[before:start]))
+        before = end
+    return words
 
 
 def _dates(before: Word) -> bool:
