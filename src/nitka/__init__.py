@@ -7,23 +7,27 @@ What is promised: the names below, `nitka.sync`, `nitka.watch`, `nitka.testing` 
 else may change.
 """
 
-from nitka.app import Nitka
-from nitka.errors import (
-    BadId,
-    BadInput,
-    BadText,
-    Damaged,
-    Forgotten,
-    KeyMissing,
-    KeyReused,
-    ModelError,
-    NitkaError,
-    OverBudget,
-    StoreBusy,
-    StoreError,
-    WrongKey,
-)
-from nitka.types import Budget, Limits, Message, Passage, Receipt, Reply, Request, SessionInfo, Summary, User
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nitka.app import Nitka
+    from nitka.errors import (
+        BadId,
+        BadInput,
+        BadText,
+        Damaged,
+        Forgotten,
+        KeyMissing,
+        KeyReused,
+        ModelError,
+        NitkaError,
+        OverBudget,
+        StoreBusy,
+        StoreError,
+        WrongKey,
+    )
+    from nitka.types import Budget, Limits, Message, Passage, Receipt, Reply, Request, SessionInfo, Summary, User
 
 __all__ = [
     "BadId",
@@ -51,3 +55,36 @@ __all__ = [
     "User",
     "WrongKey",
 ]
+
+_HOMES = (
+    {name: "nitka.errors" for name in __all__}
+    | {
+        name: "nitka.types"
+        for name in (
+            "Budget",
+            "Limits",
+            "Message",
+            "Passage",
+            "Receipt",
+            "Reply",
+            "Request",
+            "SessionInfo",
+            "Summary",
+            "User",
+        )
+    }
+    | {"Nitka": "nitka.app"}
+)
+
+
+def __getattr__(name: str) -> object:
+    """A public name is loaded when it is first used, so that `nitka.watch` does not pay for the rest (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

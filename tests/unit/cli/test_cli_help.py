@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from nitka.cli import app
+from nitka.cli.commands import app
 from nitka.cli.texts import ENGLISH, RUSSIAN, texts_for
 from nitka.errors import NitkaError
 from nitka.types import Entry

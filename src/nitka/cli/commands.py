@@ -1,0 +1,67 @@
+"""The commands: `chat`, `export`, `forget`, `settle`, `keys`, `backup`, `doctor`, and those of the watch.
+
+Each group of commands is a module with a `typer` app of its own, added below. Commands talk to `nitka.sync` and hold
+no logic of a conversation.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nitka.cli import chat, data, doctor, keep
+from nitka.cli.door import Door
+from nitka.cli.texts import texts_for
+from nitka.watch import cli as watch_cli
+
+DEBUG = "--debug"
+
+app = typer.Typer(
+    help="Conversation state for models that remember nothing.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def prepare(
+    ctx: typer.Context,
+    locale: Annotated[
+        str,
+        typer.Option(
+            "--language",
+            metavar="CODE",
+            envvar=["LC_ALL", "LC_MESSAGES", "LANG"],
+            show_envvar=False,
+            help="The language of what is said here: en or ru; by default that of the locale.",
+        ),
+    ] = "en",
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show the traceback of an error; it may stand anywhere in the line.")
+    ] = False,
+) -> None:
+    door = ctx.ensure_object(Door)
+    door.texts = texts_for(locale)
+    door.debug |= debug
+
+
+app.add_typer(chat.app)
+app.add_typer(data.app)
+app.add_typer(keep.app)
+app.add_typer(keep.keys, name="keys")
+app.add_typer(doctor.app)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
+def parse(ctx: typer.Context) -> None:
+    """Read one message, or a dialogue with -i, and print what the watch noticed; `nitka parse --help` says more."""
+    raise typer.Exit(watch_cli.main(["parse", *ctx.args]))
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
+def watch(ctx: typer.Context) -> None:
+    """Check a folder of the watch's rules: `nitka watch lint`; `nitka watch --help` says more."""
+    raise typer.Exit(watch_cli.main(["watch", *ctx.args]))
