@@ -318,11 +318,10 @@ def _unwatched(thread: Thread, row: FoldRow | None, head: int) -> FoldRow:
 def _without(
     vault: Vault, thread: Thread, row: FoldRow | None, first: int, last: int = FAR
 ) -> tuple[tuple[FoldRow, ...], tuple[str, ...]]:
-    """The summary without what rests on the rows `first..last`, if that changes it, and the work that leaves."""
-    before = read_summary(thread, row)
-    after = summaries.forget(before, first, last, count=vault.count)
-    if (after.lines, after.gaps) == (before.lines, before.gaps):
-        return (), ()
+    """The summary without what rests on the rows `first..last`, and the work that leaves. It is written even where no
+    line goes: a fold that has read those rows and is thinking about them must find another version.
+    """
+    after = summaries.forget(read_summary(thread, row), first, last, count=vault.count)
     return (seal_summary(thread, after),), (MEND,) if after.gaps else ()
 
 

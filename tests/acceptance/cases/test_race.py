@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from nitka import KeyReused, Limits, Message, ModelError, Nitka, Reply
 from nitka.models.openai import OpenAIChat
 from nitka.testing import FakeModel
 from nitka.types import ChatMessage, Line, Proposal
-from tests.acceptance.cases.stage import SlowModel, Stage, asked, check_valid, echo, lay, pairs, whole
+from tests.acceptance.cases.stage import SMALL, SlowModel, Stage, asked, check_valid, echo, lay, pairs, whole
 
 pytestmark = pytest.mark.anyio
 
@@ -38,9 +39,11 @@ async def test_rc_1_two_runs_write_one_conversation(stage: Stage) -> None:
                 await asyncio.sleep(0.001 * (at % 3))
                 turn.answer(f"{name} answers {at}")
 
-    async with stage.open() as one, stage.open() as two:
+    limits = replace(SMALL, backlog=1_000)
+    async with stage.open(limits=limits) as one, stage.open(limits=limits) as two:
         await asyncio.gather(run(one, "a"), run(two, "b"), run(one, "c"), run(two, "d"))
-        await one.settle()
+        for worker in (one, two, one):  # what one of them has leased is the other's to finish
+            await worker.settle()
         turns = await whole(one, "anna", "s")
         assert len(turns) == 100
         assert all(answer == question.replace(" ", " answers ") for question, answer in turns)
@@ -67,6 +70,29 @@ async def test_rc_2_check_then_insert_around_a_slow_model(stage: Stage) -> None:
 async def _say(nitka: Nitka, text: str, **more: Any) -> str:
     reply: Reply = await nitka.say("anna", "s", text=text, **more)
     return reply.text
+
+
+@pytest.mark.parametrize("way", ["forgotten", "edited"])
+@pytest.mark.parametrize("folded", [0, 4])
+async def test_rc_3_what_is_taken_back_while_a_fold_thinks_stays_so(stage: Stage, way: str, folded: int) -> None:
+    """A turn that a fold has read, and that is forgotten or edited before the fold writes, gets into no summary."""
+    async with stage.open() as nitka:
+        await lay(nitka, "anna", "s", folded)
+        await nitka.settle()
+        stage.tally.gate.clear()
+        stage.tally.waiting.clear()
+        await lay(nitka, "anna", "s", 5, start=folded, text="secret {}")
+        await asyncio.wait_for(stage.tally.waiting.wait(), 5)
+        if way == "forgotten":
+            for turn in range(5):
+                await nitka.forget("anna", session="s", turn=2 * (folded + turn))
+        else:
+            await nitka.say("anna", "s", text="edited", replaces=2 * folded)
+        stage.tally.gate.set()
+        for _ in range(2):
+            await nitka.settle()
+        assert "secret" not in (await nitka.summary("anna", "s")).text
+        assert "secret" not in str(await nitka.history("anna", "s"))
 
 
 async def test_rc_3_background_tidy_up_does_not_overwrite_newer_writes(stage: Stage) -> None:
