@@ -75,7 +75,11 @@ def test_a_missing_message_and_an_unknown_language_are_said(capsys: pytest.Captu
     assert "secret-marker" not in errors
 
 
-def test_lint_reads_a_folder_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "broken.toml").write_text("[rule.Z99]\nformula = 7\n", encoding="utf-8")
-    code, _ = run("watch", "lint", str(tmp_path))
+@pytest.mark.parametrize("table", ["[rule.Z99]\nformula = 7\n", "rule = 1", "[[rule]]\nid = 9", "[[", "flag = 'x'"])
+def test_lint_names_what_is_wrong_in_a_folder_of_ones_own(
+    tmp_path: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.toml").write_text(table, encoding="utf-8")
+    code, said = run("watch", "lint", str(tmp_path))
     assert code != 0
+    assert "broken.toml" in said + capsys.readouterr().err

@@ -90,9 +90,42 @@ def _is(name: str, kind: str) -> bool:
 
 def _toml(name: str, text: str) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(text)
+        return _shaped(name, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise RuleError(name, f"malformed TOML ({str(error).split('(at')[-1].strip(') ')})", "TOML 1.0") from None
+
+
+FIELDS: Mapping[str, type] = {
+    "id": str,
+    "number": int,
+    "formula": str,
+    "requires": str,
+    "type": str,
+    "severity": str,
+    "speaker": str,
+    "needs_role": str,
+    "tags": list,
+    "suppress": list,
+    "severity_if": list,
+    "within": int,
+    "same_message": bool,
+    "minors": bool,
+    "adults": bool,
+    "peers": bool,
+}
+
+
+def _shaped(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table, if its rules and flags are lists of tables and what is in them is of the right kind."""
+    for key in ("rule", "flag"):
+        entries = table.get(key, [])
+        if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
+            raise RuleError(f"{name}:{key}", "something else", f"a list of tables: [[{key}]]")
+    for entry in table.get("rule", []):
+        for key, value in entry.items():
+            if key in FIELDS and not isinstance(value, FIELDS[key]):
+                raise RuleError(f"{name}:rule.{key}", type(value).__name__, FIELDS[key].__name__)
+    return table
 
 
 def _concepts(book: RuleBook, text: str) -> None:
