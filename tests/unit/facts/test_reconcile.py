@@ -295,3 +295,21 @@ def test_sessions_are_named_by_the_caller() -> None:
     a = row(1, "Porto")
     (fact,) = reconcile((), [says(a, "home.city", "Porto")], [a], sessions={1: "web-1"}).facts
     assert (fact.session, fact.seq, fact.n) == ("web-1", 1, 1)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_of_two_values_in_one_row_the_later_in_the_text_stands(flip: bool) -> None:
+    message = row(1, "my budget was 5000, no: make it 7200")
+    pair = [
+        says(message, "budget", "5000", quote="budget was 5000"),
+        says(message, "budget", "7200", quote="make it 7200"),
+    ]
+    (fact,) = reconcile((), pair[::-1] if flip else pair, [message]).facts
+    assert (fact.value, [old.value for old in fact.past]) == ("7200", ["5000"])
+
+
+def test_what_is_said_and_taken_back_in_one_row_is_gone() -> None:
+    message = row(1, "I'm vegan. Scratch that, not vegan.")
+    said = says(message, "diet", "vegan", quote="I'm vegan")
+    back = says(message, "diet", "vegan", op="retract", quote="not vegan")
+    assert live(reconcile((), [said, back], [message])) == set()

@@ -26,6 +26,9 @@ Key = tuple[str, str, str]
 
 Op = Literal["assert", "retract"]
 
+When = tuple[datetime, int, int]
+"""The order of evidence: the row's own time, its number, and the place in its text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
@@ -39,14 +42,14 @@ class Seen:
     session: str = ""
     seq: int = -1  # row of the session; -1: set by hand
     n: int = -1  # row of the owner
+    latest: tuple[int, int] = (-1, -1)  # number of the newest row that said it, and the place in its text
     rows: tuple[int, ...] = ()  # the owner's rows that said it, ascending, at most ROWS_KEPT, the newest
     confirmations: int = 1  # distinct rows or hands that said it
     hand: bool = False
 
     @property
-    def when(self) -> tuple[datetime, int]:
-        """The order of evidence: by the row's own time, then by its number."""
-        return self.last_seen, self.rows[-1] if self.rows else self.n
+    def when(self) -> When:
+        return (self.last_seen, *self.latest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,7 @@ class Fact(Seen):
     slot: str
     about: str = USER
     past: tuple[Seen, ...] = ()
-    retracted: datetime | None = None  # the latest time it was taken back; it is live when it was said after that
-    retracted_n: int = -1
+    retracted: When | None = None  # when it was last taken back; it is live when it was said after that
 
     @property
     def key(self) -> Key:
@@ -65,7 +67,7 @@ class Fact(Seen):
 
     @property
     def live(self) -> bool:
-        return self.retracted is None or self.when > (self.retracted, self.retracted_n)
+        return self.retracted is None or self.when > self.retracted
 
     @property
     def category(self) -> Category:

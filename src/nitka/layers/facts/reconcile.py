@@ -25,9 +25,9 @@ from datetime import datetime
 from typing import Literal
 
 from nitka.errors import BadInput
-from nitka.layers.facts.canon import one_line, tokens, value_key
+from nitka.layers.facts.canon import fold, one_line, tokens, value_key
 from nitka.layers.facts.evidence import supports
-from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Forgotten, Key, Seen, key_of
+from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Forgotten, Key, Seen, When, key_of
 from nitka.layers.facts.secrets import holds_secret
 from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, opposite_of, within
 from nitka.types import Message
@@ -107,7 +107,7 @@ def set_by_hand(
     ):
         raise BadInput("A fact needs a slot of dotted words and a value that is not blank and not a secret.")
     candidate = Candidate(slot=slot, value=value, statement=value, about=about, quote="", seq=-1, n=n)
-    seen = Seen(value=value, statement=value, quote="", first_seen=at, last_seen=at, n=n, hand=True)
+    seen = Seen(value=value, statement=value, quote="", first_seen=at, last_seen=at, n=n, latest=(n, 0), hand=True)
     found: Found = {fact.key: fact for fact in facts}
     _assert(found, candidate, seen)
     return _in_order(found)
@@ -117,7 +117,7 @@ def retract_by_hand(facts: Sequence[Fact], key: Key, *, at: datetime, n: int) ->
     """The facts with one taken back by a person; it stays as history and older rows do not bring it back."""
     found: Found = {fact.key: fact for fact in facts}
     if key in found:
-        found[key] = _taken_back(found[key], at, n)
+        found[key] = _taken_back(found[key], (at, n, 0))
     return _in_order(found)
 
 
@@ -164,8 +164,16 @@ def _seen(candidate: Candidate, row: Message, session: str) -> Seen:
         session=session,
         seq=row.seq,
         n=row.n,
+        latest=(row.n, _place(candidate, row)),
         rows=(row.n,),
     )
+
+
+def _place(candidate: Candidate, row: Message) -> int:
+    """Where in the row's folded text the value stands, or its quote where the value was put in other words."""
+    text, quote = fold(row.text), fold(candidate.quote)
+    at = text.find(quote)
+    return at + max(0, quote.find(fold(candidate.value)))
 
 
 def _assert(found: Found, candidate: Candidate, seen: Seen) -> tuple[Kind, Why]:
@@ -175,9 +183,9 @@ def _assert(found: Found, candidate: Candidate, seen: Seen) -> tuple[Kind, Why]:
     versions = [seen] if old is None else _joined([_version(old), *old.past, seen])
     fact = _fact(versions, slot=candidate.slot, about=about if old is None else old.about)
     if old is not None:
-        fact = replace(fact, retracted=old.retracted, retracted_n=old.retracted_n)
+        fact = replace(fact, retracted=old.retracted)
     if fact.live:  # a retraction that newer words have overcome says nothing any more
-        fact = replace(fact, retracted=None, retracted_n=-1)
+        fact = replace(fact, retracted=None)
     found[key] = _against_opposites(found, fact)
     return _what_happened(old, found[key], seen), ""
 
@@ -196,7 +204,7 @@ def _retract(found: Found, candidate: Candidate, seen: Seen) -> tuple[Kind, Why]
         return "refused", "no_such_fact"
     newer = [key for key in aimed if found[key].when <= seen.when]
     for key in newer:
-        found[key] = _taken_back(found[key], seen.last_seen, seen.n)
+        found[key] = _taken_back(found[key], seen.when)
     return ("retracted", "") if newer else ("refused", "older")
 
 
@@ -207,10 +215,8 @@ def _is_meant(fact: Fact, candidate: Candidate) -> bool:
     return blank or value_key(fact.value) == value_key(candidate.value)
 
 
-def _taken_back(fact: Fact, at: datetime, n: int) -> Fact:
-    if fact.retracted is not None and (fact.retracted, fact.retracted_n) >= (at, n):
-        return fact
-    return replace(fact, retracted=at, retracted_n=n)
+def _taken_back(fact: Fact, when: When) -> Fact:
+    return fact if fact.retracted is not None and fact.retracted >= when else replace(fact, retracted=when)
 
 
 def _against_opposites(found: Found, fact: Fact) -> Fact:
@@ -221,10 +227,13 @@ def _against_opposites(found: Found, fact: Fact) -> Fact:
     for key, other in list(found.items()):
         if key[0] != fact.key[0] or not within(other.slot, head):
             continue
-        older, newer = (other, fact) if other.when < fact.when else (fact, other)
+        pair = sorted(
+            (other, fact), key=lambda one: one.slot, reverse=True
+        )  # at one place of one row, the denial stands
+        older, newer = sorted(pair, key=lambda one: one.when)
         if not set(tokens(newer.value)) <= set(tokens(older.value)):
             continue
-        ended = _taken_back(older, newer.last_seen, newer.when[1])
+        ended = _taken_back(older, newer.when)
         if older is other:
             found[key] = ended
         else:
@@ -250,11 +259,13 @@ def _both(one: Seen, two: Seen) -> Seen:
     """Two sights of one value: the wording and quote of the earlier, the reach of both."""
     first = min(one, two, key=lambda seen: (seen.first_seen, seen.n, seen.hand, seen.value, seen.quote))
     rows = sorted({*one.rows, *two.rows})
+    last_seen, *latest = max(one.when, two.when)
     fresh = _fresh(one, two)
     return replace(
         first,
         first_seen=min(one.first_seen, two.first_seen),
-        last_seen=max(one.last_seen, two.last_seen),
+        last_seen=last_seen,
+        latest=(latest[0], latest[1]),
         rows=tuple(rows[-ROWS_KEPT:]),
         confirmations=max(one.confirmations, two.confirmations, len(rows)) if not fresh else one.confirmations + fresh,
         hand=one.hand or two.hand,

@@ -28,6 +28,7 @@ _GENERIC = re.compile(
 _GONE = re.compile(
     r"(?i)[^.!?;]{0,20}\b(?:died|passed|is gone|was put down|ran away|умер\w*|погиб\w*|не стало|усыпили|сбежал\w*)"
 )
+_HAD = re.compile(r"(?i)\b(?:had|used to have)(?: an?)?(?: [\w-]+){0,2} $")
 _SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "kept_out"))
 
 
@@ -124,7 +125,8 @@ def _naming(mention: Mention, scene: Scene, read: _Read) -> Iterator[Candidate]:
     person = mention.person
     if not mention.fresh or senses(scene.reaches, mention.start) & _SETTLED:
         return
-    if person.is_pet and _GONE.match(scene.sentence.text, mention.end):
+    text = scene.sentence.text
+    if person.is_pet and (_GONE.match(text, mention.end) or _HAD.search(text, 0, mention.start)):
         return
     quote = engine.quoted(scene, mention.start, mention.end)
     said = f"{person.word}: {person.name}" if not person.is_pet else f"{person.kind or person.word}: {person.name}"

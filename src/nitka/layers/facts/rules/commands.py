@@ -33,6 +33,7 @@ _TIMED = re.compile(
     r"|кажд|по (?:утрам|вечерам|понед|вторн|сред|четв|пятн|субб|воскр)|утра|вечера"
 )
 _TOPIC_CHARS = 80
+_NOT = re.compile(r"(?i)(?:\bnot|instead of|(?<!\w)не|вместо)(?: an?| the)? $")
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,16 @@ def affirmed(scene: Scene, question: str) -> Iterator[Candidate]:
 
 def corrected(scene: Scene, facts: Sequence[Candidate]) -> Candidate | None:
     """A code of the same shape as the current order number, with other characters, takes its place."""
+    said = [fact for fact in facts if fact.slot == "order.number" and fact.n == scene.message.n]
+    if any(fact.value in scene.sentence.text for fact in said):
+        return None
     order = next((fact for fact in reversed(facts) if fact.slot == "order.number"), None)
     if order is None:
         return None
     shape_of = _skeleton(order.value)
     for match in re.finditer(r"(?<![\w-])[\w]+(?:[-/][\w]+)*(?![\w-])", scene.sentence.text):
+        if _NOT.search(scene.sentence.text, 0, match.start()):
+            continue
         if match.group() != order.value and _skeleton(match.group()) == shape_of:
             quote = engine.quoted(scene, match.start(), match.end())
             statement = order.statement.replace(order.value, match.group())

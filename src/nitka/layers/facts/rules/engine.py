@@ -9,6 +9,7 @@ statement, a predicate without its subject), and optionally
 * `who`    "self": only the user, whatever the grammar; "other": never the user
 * `whole`  the pattern is matched against the whole message, not sentence by sentence
 * `also`   it may use words that another rule has used
+* `free`   its verb has no person, so that any subject before it in the clause counts, known or not
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 from nitka.layers.facts.canon import name_key
 from nitka.layers.facts.model import USER, Candidate
-from nitka.layers.facts.rules import people
+from nitka.layers.facts.rules import people, russian
 from nitka.layers.facts.rules.macros import compiled
 from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
 from nitka.layers.facts.rules.people import Mention, Person
@@ -53,6 +54,7 @@ class Rule:
     who: str = ""
     whole: bool = False
     also: bool = False
+    free: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
         who=entry.get("who", ""),
         whole=entry.get("whole", False),
         also=entry.get("also", False),
+        free=entry.get("free", False),
     )
 
 
@@ -165,9 +168,27 @@ def _who(rule: Rule, match: re.Match[str], scene: Scene) -> Person | None:
     """The one of whom it is said; `_ME` for the user, None when it cannot be known."""
     groups = match.groupdict()
     person = _said_of(groups, match, scene) if rule.who != "self" else _ME
-    if rule.who == "other" and person is _ME:
+    if (rule.who == "other" or (rule.free and _has_subject(match, scene))) and person is _ME:
         return None
     return person
+
+
+def _has_subject(match: re.Match[str], scene: Scene) -> bool:
+    """Whether somebody or something else, unknown to us, stands as the subject before these words in their clause."""
+    clause = scene.sentence.clause_at(match.start())
+    before = scene.sentence.text[clause.start : match.start()]
+    if any(found["self"] for found in _SUBJECTS.finditer(before)):
+        return False
+    english = re.findall(r"[a-zA-Z’']+", before)
+    others = [word for word in re.findall(r"[А-Яа-яёЁ-]+", before) if russian.is_a(word, "NOUN", "nomn")]
+    return bool(others) or any(word.casefold() not in _NO_SUBJECT for word in english)
+
+
+_NO_SUBJECT = frozenset(
+    "and but so then when since after just finally recently actually also have has ve i'd originally now last month "
+    "year week first then hi hello "
+    "hey oh well ok yes we've i've we i".split()
+)
 
 
 def _said_of(groups: dict[str, str | None], match: re.Match[str], scene: Scene) -> Person | None:

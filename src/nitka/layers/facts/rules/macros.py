@@ -64,10 +64,11 @@ def _phrases(language: str) -> dict[str, str]:
     lead = r"(?:(?:the|a|an|my|our|some|all|most|both|any|mild|severe|really|very) )?+" if english else ""
     of = "(?:of )?" if english else ""
     joint = r", (?:and |or )?| and | or | & " if english else r", (?:и )?| и | или "
+    mine = r"(?!(?:my|our|his|her|their|your|мой|моя|мои|наш|наша|у)\b)"  # a new clause begins there, not an item
     return {
         "NP": rf"{lead}{stop}{{WORD}}(?: {of}{stop}{{WORD}}){{0,3}}",
         "NP1": rf"{lead}{stop}{{WORD}}(?: {stop}{{WORD}})?",
-        "NPS": rf"{lead}{stop}{{WORD}}(?:(?:{joint}| {of}){lead}{stop}{{WORD}}){{0,12}}",
+        "NPS": rf"{lead}{stop}{{WORD}}(?:(?:(?:{joint}){mine}| {of}){lead}{stop}{{WORD}}){{0,12}}",
     }
 
 

@@ -88,12 +88,14 @@ def mentions(sentence: Sentence, cast: Sequence[Person], *, grouped: bool = Fals
     `grouped`: children have just been spoken of, so that "Odette is nine" names one of them.
     """
     text = sentence.text
-    found = [mention for reader in (_related, _animals, _bare, _several) for mention in reader(text)]
+    together = _several(text)
+    found = [*together, *(mention for reader in (_related, _animals, _bare) for mention in reader(text))]
     found += _listed(text, cast) if grouped else []
     found += _known(text, cast)
     found = [mention for mention in found if not _of_another(mention, found, text)]
     kept: list[Mention] = []
-    for mention in sorted(found, key=lambda m: (-(m.end - m.start), m.start)):
+    several = set(map(id, together))
+    for mention in sorted(found, key=lambda m: (id(m) not in several, -(m.end - m.start), m.start)):
         if all(mention.end <= other.start or mention.start >= other.end for other in kept):
             kept.append(_recognised(mention, cast))
     return tuple(sorted(kept, key=lambda m: m.start))
@@ -174,6 +176,10 @@ def _table() -> _Table:
                 (data["groups"]["en"], _NAME, "child", "family.child"),
                 (data["groups"]["ru"], _RU_NAME, "ребёнок", "family.child"),
                 (data["groups"]["pets_en"], _NAME, "pet", "pet"),
+                (data["groups"]["sisters_en"], _NAME, "sister", "family.sister"),
+                (data["groups"]["brothers_en"], _NAME, "brother", "family.brother"),
+                (data["groups"]["sisters_ru"], _RU_NAME, "сестра", "family.sister"),
+                (data["groups"]["brothers_ru"], _RU_NAME, "брат", "family.brother"),
                 (data["groups"]["pets_ru"], _RU_NAME, "питомец", "pet"),
             )
         ),
@@ -220,6 +226,7 @@ def _animal_patterns(en: str, ru: str) -> list[str]:
         rf"(?<!\w)(?:(?P<own>тво\w+|ваш\w*|его|её|ее|их|сосед\w*)\s+)?{two}(?!\w)(?: {two.replace('kind', 'more')})?"
         rf"(?:,? (?:зовут|звать|по кличке|кличка|по имени|имя|назвал[аи]?) |[ ,—-]{{1,3}})(?P<name>{_RU_NAME})"
         rf"(?:[ ,(—-]{{1,3}}(?P<last>{ru})(?!\w))?",
+        rf"(?P<name>{_RU_NAME})(?: —| -)(?: это)? {two}(?!\w)",
         rf"(?<!\w){two}(?!\w)[^.!?]{{0,30}}?\b(?:назвал[аи]?|зовут|кличка|по кличке) (?P<name>{_RU_NAME})",
     ]
 

@@ -68,6 +68,14 @@ def base(word: str) -> str:
     parse = _best(word, ("NOUN",))
     if parse is None or "NOUN" not in parse.tag or is_a(word, "NOUN", "nomn"):
         return word
+    objects = (
+        other
+        for other in _parses(word.casefold())
+        if "NOUN" in other.tag and {"accs", "gent", "loct", "ablt"} & set(other.tag.grammemes)
+    )
+    parse = next(objects, parse) if "datv" in parse.tag else parse
+    if "datv" in parse.tag:
+        return word
     form = parse.inflect({"nomn", "plur" if "plur" in parse.tag else "sing"})
     return str(form.word) if form else word
 

@@ -109,6 +109,11 @@ def _place(text: str, today: date) -> list[Shaped]:
     return [(value, value)] if len(value) > 1 and not re.fullmatch("[A-Z]{2,3}", value) else []
 
 
+def _town(text: str, today: date) -> list[Shaped]:
+    """A place only where the dictionary knows it as one, for patterns that fit other names as well."""
+    return [shaped for shaped in _place(text, today) if russian.is_a(shaped[0].split()[-1], "Geox")]
+
+
 def _age(text: str, today: date) -> list[Shaped]:
     years = number(text)
     fits = years is not None and years == int(years) and 0 < years < 120
@@ -148,6 +153,6 @@ def _birthday(text: str, today: date) -> list[Shaped]:
 
 _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
-    "russian_name": _russian_name, "place": _place,
+    "russian_name": _russian_name, "place": _place, "town": _town,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
 }  # fmt: skip
