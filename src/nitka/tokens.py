@@ -81,6 +81,12 @@ def default_counter() -> Counter:
         return estimate()
 
 
+@functools.lru_cache(maxsize=1_024)
+def count_label(count: Callable[[str], int], text: str) -> int:
+    """The size of a text of ours, remembered. Never to be used for what a user wrote: it would stay in memory."""
+    return count(text)
+
+
 def count_message(counter: Counter, message: ChatMessage) -> int:
     """The price of one message in the counter's tokens: envelope, role, name, content, tool calls, tool results."""
     named = 1 if message.get("name") else 0

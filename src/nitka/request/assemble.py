@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from nitka.errors import OverBudget
 from nitka.request.budget import Prices, choose, smallest
@@ -22,7 +23,7 @@ from nitka.request.parts import Means, Parts, Sizes, bounded
 from nitka.request.sheet import Sheet
 from nitka.request.traffic import after
 from nitka.request.write import write
-from nitka.tokens import REQUEST_TOKENS
+from nitka.tokens import REQUEST_TOKENS, count_label
 from nitka.types import Budget, Receipt, Request
 
 
@@ -34,7 +35,8 @@ def pack(parts: Parts, budget: Budget, means: Means, *, sizes: Sizes | None = No
     """
     room = room_of(budget, means)
     made = draft(parts, room, means=means, sizes=sizes)
-    prices = price(made, bounded(means.counter.count, room), condense=budget.condense_question)
+    count = means.counter.count
+    prices = price(made, bounded(count, room), partial(count_label, count), condense=budget.condense_question)
     sheet = _fit(made, prices, room, means)
     receipt = Receipt(
         budget=budget.total,

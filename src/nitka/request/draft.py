@@ -87,8 +87,8 @@ def draft(parts: Parts, room: int, *, means: Means, sizes: Sizes | None) -> Draf
     )
 
 
-def price(draft: Draft, count: Count, *, condense: bool) -> Prices:
-    """What each part of the draft takes."""
+def price(draft: Draft, count: Count, label: Count, *, condense: bool) -> Prices:
+    """What each part of the draft takes. `label` counts texts of ours, which it may remember."""
     labels = draft.labels
     lead = MESSAGE_TOKENS if draft.system or draft.profile or draft.summary or draft.history.rows else 0
     system = count(draft.system) if draft.system else 0
@@ -100,9 +100,9 @@ def price(draft: Draft, count: Count, *, condense: bool) -> Prices:
         question_least=min(question, QUESTION_LEAST) if condense else question,
         profile=count(SEPARATOR + draft.profile) if draft.profile else 0,
         summary=count(SEPARATOR + draft.summary) if draft.summary else 0,
-        summary_head=count(f"{SEPARATOR}{labels.summary}\n") if draft.summary else 0,
+        summary_head=label(f"{SEPARATOR}{labels.summary}\n") if draft.summary else 0,
         history=draft.history,
-        frame=MESSAGE_TOKENS + count(f"{labels.data}\n{labels.data_end}") if data else 0,
+        frame=MESSAGE_TOKENS + label(f"{labels.data}\n{labels.data_end}") if data else 0,
         facts=draft.facts.shelf,
         recall=draft.recall.shelf,
         knowledge=draft.knowledge.shelf,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from nitka.request.blocks import SEPARATOR, row_message
 from nitka.request.labels import Labels
 from nitka.request.parts import Sizes, bounded
-from nitka.tokens import MESSAGE_TOKENS, Counter
+from nitka.tokens import MESSAGE_TOKENS, Counter, count_label
 from nitka.types import ChatMessage, Message
 
 TURN_SUMMARY = 300  # tokens the lines of a turn summary take at most, as the stored summary,
@@ -97,7 +97,7 @@ class History:
 def weigh(rows: tuple[Message, ...], room: int, *, labels: Labels, counter: Counter, sizes: Sizes | None) -> History:
     """The ledger of `rows`, oldest first, for a request of at most `room` tokens."""
     share = min(TURN_SUMMARY, room // TURN_SHARE)
-    label = counter.count(f"{SEPARATOR}{labels.turn_summary.format(count=len(rows))}\n") if rows else 0
+    label = count_label(counter.count, f"{SEPARATOR}{labels.turn_summary.format(count=len(rows))}\n") if rows else 0
     enough = room + COMPACTION * share
     count = bounded(counter.count, enough)
     weighed: list[Weighed] = []

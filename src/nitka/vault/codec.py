@@ -106,6 +106,7 @@ def _keep(owner: Owner, session_incarnation: bytes, row: Row, stored: Stored) ->
 
 
 def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo) -> Sealed:
+    """What the caller called it, and its counts, bound to the session's head."""
     content = {
         "id": info.id,
         "channel": info.channel,
