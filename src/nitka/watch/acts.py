@@ -201,6 +201,8 @@ def _inflected(reading: Reading, clause: Clause, place: int, form: str, before: 
     if form == "inf":
         return _infinitive(reading, clause, place, before, negated)
     act = _ending(reading, clause, form)
+    if form == "imp" and _is_past(reading, clause, place):
+        return "third"
     if clause.subordinate == "IF" and act in ("ask", "q2", "tell", "do2", "did2"):
         return "cond"
     if not negated:
@@ -208,6 +210,12 @@ def _inflected(reading: Reading, clause: Clause, place: int, form: str, before: 
     if form in ("2", "2i") and clause.question:
         return "ask" if form == "2" else "q2"  # «не скинешь?» is a polite request
     return _NEGATED.get(act, act)
+
+
+def _is_past(reading: Reading, clause: Clause, place: int) -> bool:
+    """Whether what looks like an order is a past tense with its subject: «когда они пришли», «мы пришли»."""
+    here = _in_clause(reading, clause)
+    return bool(here & {"THEY", "WE"}) and any(hit.form == "pastp" for hit in reading.at[place])
 
 
 def _ending(reading: Reading, clause: Clause, form: str) -> str:
@@ -228,6 +236,8 @@ def _inflected_past(reading: Reading, clause: Clause, form: str) -> str:
         return "ask" if "SOTHAT" in here else "did2"
     if here & {"HE", "SHE", "THEY", "SOMEBODY"} or (form == "pastp" and "WE" not in here):
         return "third"
+    if clause.question and "I" not in here:
+        return "did2"  # «целовался когда-нибудь?»: who asks without a subject asks about the reader
     return "did1"
 
 

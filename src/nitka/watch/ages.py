@@ -88,16 +88,21 @@ def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
     for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
         words = reading.grammar[index]
         if "HAVEAGE" in words or ("I" in words and "BE" in words):
-            return index
+            return -1 if _not_now(reading, index, place) else index
         if "YOU" in words and ("BE" in words or _copula(reading, index, place)):
             return index
         if words & {"YOU", "YOUR", "HE", "SHE", "THEY", "HIS", "PERSON"}:
             return -1
         if "I" in words:
-            return index if years or _copula(reading, index, place) else -1
+            english = reading.forms[index].isascii()  # «я ждал семь лет»: a Russian age needs «мне»
+            return index if english and (years or _copula(reading, index, place)) else -1
         if not words and reading.tokens[index].kind == WORD and not years and not apart:
             return -1
     return -1
+
+
+def _not_now(reading: Reading, subject: int, place: int) -> bool:
+    return any("WAS" in reading.grammar[i] or "NOT" in reading.grammar[i] for i in range(subject, place))
 
 
 def _copula(reading: Reading, subject: int, place: int) -> bool:
