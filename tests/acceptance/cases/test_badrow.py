@@ -66,7 +66,7 @@ async def test_br_1_half_an_emoji_blocks_nothing(stage: Stage, half: str) -> Non
         await check_alive(nitka)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=half_texts, answer=half_texts)
 async def test_br_1_any_text_is_taken_or_refused_at_once(question: str, answer: str) -> None:
     """Whatever a text holds, it is stored so that it can be read and sent, or there is a typed error and no row."""

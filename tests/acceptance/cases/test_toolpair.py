@@ -77,7 +77,7 @@ async def every_budget(nitka: Nitka, question: str, traffic: Sequence[ChatMessag
 async def test_tp_1_the_window_never_starts_with_a_tool_result(memory: Stage) -> None:
     """Whatever the budget cuts off, no result stands without its call, and the newest question is kept."""
     async with memory.open(counter=EXACT) as nitka:
-        await nitka.record("anna", "s", text="How warm is it in Lund?", answer="It is 12 C. " * 20)
+        await nitka.record("anna", "s", text="How warm is it in Lund?", answer="It is 12 C. " * 9)
         await nitka.record("anna", "s", text="thanks", answer="Anything else?")
         traffic = [calls("c1"), result("c1", "12 C"), calls("c2", text="And now"), result("c2", "13 C")]
         assert await every_budget(nitka, "no, only that", traffic) > 20
