@@ -109,6 +109,7 @@ class Folder:
         for due in failed:  # only now, so that this run does not take them again
             wait = BACK_OFF_SECONDS[min(due.attempts, len(BACK_OFF_SECONDS) - 1)]
             await self._vault.store.put_back(due, retry_at=self._now() + wait * 1000)
+            asyncio.get_running_loop().call_later(wait, self._wake.set)
         return done
 
     async def _at_once(self, leased: Sequence[Due]) -> list[Settled]:
@@ -125,17 +126,18 @@ class Folder:
             await self._commit(piece, await self._propose(piece, self._offline))
 
     async def _forever(self) -> None:
-        loop = asyncio.get_running_loop()
+        """Works whenever something became due, and now and then without being told: for what another process was
+        killed over, once its lease has ended.
+        """
         while not self._closing:
-            await self._wake.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LEASE_SECONDS):
+                    await self._wake.wait()
             self._wake.clear()
             try:
-                done = await self.run(early=False)
+                await self.run(early=False)
             except NitkaError as error:
-                log.warning("folds stopped: %s", type(error).__name__)
-                done = Settled(failed=1)
-            if done.failed:
-                loop.call_later(BACK_OFF_SECONDS[0], self._wake.set)
+                log.warning("folds stopped for a while: %s", type(error).__name__)
 
     async def _lease(self, only: tuple[bytes, Tag | None] | None, *, early: bool) -> Sequence[Due]:
         now = self._now()
