@@ -76,7 +76,7 @@ def test_reconciling_twice_changes_nothing(drawn: Drawn) -> None:
 
 
 @given(PROPOSALS, st.randoms(use_true_random=False), st.integers(0, 14))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_order_and_batching_do_not_matter(drawn: Drawn, shuffler: Random, cut: int) -> None:
     """Two sessions that tell their facts at the same moment end with the same facts whichever commits first."""
     proposals, rows = built(drawn)

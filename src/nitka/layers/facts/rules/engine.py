@@ -103,7 +103,13 @@ def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple
             if rule.whole is whole:
                 for match in rule.pattern.finditer(scene.sentence.text):
                     for candidate in _candidates(rule, match, scene):
-                        yield rule, candidate, match.span("v")
+                        yield rule, candidate, _span(candidate.value, match)
+
+
+def _span(value: str, match: re.Match[str]) -> tuple[int, int]:
+    """Where the value stands; the whole group where it was put in other words."""
+    at = match["v"].find(value)
+    return match.span("v") if at < 0 else (match.start("v") + at, match.start("v") + at + len(value))
 
 
 def quoted(scene: Scene, start: int, end: int) -> str:

@@ -306,7 +306,8 @@ def _listed(text: str, cast: Sequence[Person]) -> list[Mention]:
 def _several_pattern(words: str, name: str) -> str:
     return (
         rf"(?<![\w’'])(?:(?P<own>his|her|their|your|тво\w+|ваш\w*|его|её|их)\s+)?(?:{words})(?!\w)"
-        rf"(?:[,:]| are| named| called| зовут| —| -){{0,3}} (?P<names>{name}(?:, {name}){{0,4}},? (?:and|и) {name})"
+        rf"(?:[,:]| now| are| named| called| зовут| —| -){{0,3}} "
+        rf"(?P<names>{name}(?:, {name}){{0,4}},? (?:and|и) {name})"
     )
 
 
