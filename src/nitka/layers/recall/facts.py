@@ -1,7 +1,7 @@
 """Facts in the same index: each statement is a passage that has no neighbours. Pure.
 
-A fact is a short sentence, so the best part of a question's words seldom stands in it; with vectors, meaning nominates,
-and without them a shared word is enough.
+A fact is a short sentence and seldom shares a word with the question it answers ("which town", "lives in Porto"). So
+meaning has to nominate, from a lower cosine than between whole passages; where there is no meaning, `fill` helps.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from nitka.layers.recall.index import Index, index
 from nitka.layers.recall.lemmas import Lemmas, installed
 from nitka.layers.recall.passages import Passage
-from nitka.layers.recall.query import Query
-from nitka.layers.recall.search import Hit, search
+from nitka.layers.recall.query import Query, understand
+from nitka.layers.recall.search import search
 from nitka.layers.recall.segment import Segment, segment, with_vectors
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,15 +49,21 @@ def rank_facts(
     *,
     vectors: npt.NDArray[np.float32] | None = None,
     k: int = 10,
-    lemmas: Lemmas | None = None,
-    alike: float = inf,
-) -> tuple[Hit, ...]:
-    """The at most `k` facts that matter for the question, best first; `Hit.n` is the number of the statement.
+    related: float = inf,
+    fill: bool = False,
+) -> tuple[int, ...]:
+    """Numbers of the at most `k` facts that bear on the question, best first; none for a greeting.
 
-    Pass an `Index` of `fact_segment`s where there are many: reading words costs about half a millisecond a statement.
-    `alike` as for `search`.
+    `related` is the cosine from which this embedder's fact bears on a question (`Embedder.related`). With `fill`, the
+    other facts follow, the newest (of the highest number) first: for a person of few facts, where sharing no word says
+    little. Pass an `Index` of `fact_segment`s where there are many: reading words costs about half a millisecond a
+    statement.
     """
     if not isinstance(statements, Index):
-        made = fact_segment(statements, lemmas=lemmas)
+        made = fact_segment(statements)
         statements = index([made if vectors is None else with_vectors(made, vectors, "given")])
-    return search(statements, query, k=k, lemmas=lemmas, alike=alike).hits
+    hits = tuple(hit.n for hit in search(statements, query, k=k, alike=related).hits)
+    if not fill or understand(query, statements, installed()).empty:
+        return hits
+    rest = sorted(set(statements.columns["n"].tolist()) - set(hits), reverse=True)
+    return (*hits, *rest)[:k]
