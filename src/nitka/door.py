@@ -22,14 +22,26 @@ def clean_text(text: object, *, limit: int, what: str) -> str:
     """The text as it may be kept. `limit` is in bytes of UTF-8. Raises `BadText`, naming `what` and never the text."""
     if not isinstance(text, str):
         raise BadText(f"The {what} is a {type(text).__name__}, not a string.")
-    clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if _has_surrogates(text) else text
-    clean = clean.replace("\0", "\ufffd")
+    clean = sound(text)
     size = len(clean.encode("utf-8"))
     if size > limit:
         raise BadText(f"The {what} has {size:,} bytes; the limit is {limit:,}.")
     if is_blank(clean):
         raise BadText(f"The {what} is blank.")
     return clean
+
+
+def sound(text: str) -> str:
+    """The text with NUL and lone surrogates replaced by U+FFFD; two surrogates that make a character become it."""
+    if _has_surrogates(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", "\ufffd")
+
+
+def cut(text: str, limit: int) -> str:
+    """The beginning of the text that has at most `limit` bytes of UTF-8, whole characters only."""
+    data = sound(text).encode("utf-8")
+    return data[:limit].decode("utf-8", "ignore")
 
 
 def is_blank(text: str) -> bool:

@@ -115,8 +115,15 @@ class Folder:
     async def _at_once(self, leased: Sequence[Due]) -> list[Settled]:
         """Works on all of them. What goes wrong with one, even a summariser that breaks its contract, is that one's
         failure: it is counted, told in the log by its kind, and tried again; the others and the background go on.
+        Cut off, it gives the work back for the next opener.
         """
-        return [_counted(result) for result in await asyncio.gather(*map(self._work, leased), return_exceptions=True)]
+        try:
+            results = await asyncio.gather(*map(self._work, leased), return_exceptions=True)
+        except asyncio.CancelledError:
+            for due in leased:
+                await self._vault.store.put_back(due, retry_at=0)
+            raise
+        return [_counted(result) for result in results]
 
     async def catch_up(self, thread: Thread) -> None:
         """Brings a session whose backlog is over the limit back under it, offline and at once."""
@@ -193,10 +200,11 @@ class Folder:
         if self._model is None or behind or attempts >= ATTEMPTS:
             return self._offline
         ceiling = self._limits.fold_tokens_per_day
+        if ceiling is None:
+            return self._model
         tokens = piece.summary.tokens + sum(item.tokens for item in piece.rows)
         day = (self._clock() - EPOCH).days
-        spent = await self._vault.store.spend(day, 0)
-        if ceiling is not None and spent + tokens > ceiling:
+        if await self._vault.store.spend(day, 0) + tokens > ceiling:
             return self._offline
         await self._vault.store.spend(day, tokens)
         return self._model

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 from nitka import conversation
 from nitka.conversation import Appended, Draft, Opened, Vault
-from nitka.door import as_moment, as_user, as_zone, clean_text
+from nitka.door import as_moment, as_user, as_zone, clean_text, cut
 from nitka.errors import BadInput, StoreError
 from nitka.folds import Folder
 from nitka.request.assemble import pack, refit
@@ -119,6 +119,8 @@ class Turns:
 
     async def _write(self, ask: Ask, turn: Turn, answer: str) -> None:
         assert turn.opened is not None
+        if turn.interrupted:  # it was handed out already, and cannot be refused any more
+            answer = cut(answer, self.limits.message_bytes)
         stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
         turn.text = stored.answer.message.text
         turn.alerts = stored.alerts

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from nitka.door import sound
 from nitka.errors import Damaged
 from nitka.store.port import FoldRow, Row, SessionRow
 from nitka.types import Message, Sealed, SessionInfo, Tag
@@ -89,7 +90,7 @@ def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored |
         seq=row.seq,
         n=row.n,
         role=content["role"],
-        text=content["text"],
+        text=sound(content["text"]),  # what was written before a rule was made is read by that rule
         at=moment(content["at"]),
         zone=content.get("zone", ""),
         channel=content.get("channel", ""),
