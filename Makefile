@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
 
-.PHONY: chat test lint types architecture tests format lock clean bench-turn bench-summary
+.PHONY: chat test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall
 
 chat: $(READY)
 	@$(BIN)/nitka chat
@@ -24,7 +24,8 @@ architecture: $(READY)
 	$(BIN)/lint-imports
 
 tests: $(READY)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 -m 'not alone'
+	$(BIN)/pytest -q -m alone
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -35,6 +36,12 @@ bench-turn: $(READY)
 
 bench-summary: $(READY)
 	$(BIN)/python -m benchmarks.summary $(SHARED)/data/summary_dev.jsonl --scorer $(SHARED)/bench/score_summary.py
+
+bench-facts: $(READY)
+	$(BIN)/python -m benchmarks.facts $(SHARED)/data/facts_dev.jsonl --scorer $(SHARED)/bench/score_facts.py
+
+bench-recall: $(READY)
+	$(BIN)/python -m benchmarks.recall $(SHARED)/data/locomo_dev.json --cache .bench
 
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml

@@ -17,7 +17,7 @@ import pytest
 from nitka import Nitka
 from nitka.testing import FakeModel
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.alone]
 
 SECONDS = float(os.environ.get("NITKA_TEST_SECONDS", "8"))
 PROCESSES = 4
