@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.alone]
 
 SECONDS = float(os.environ.get("NITKA_TEST_SECONDS", "8"))
 PROCESSES = 4
-LONGEST = {"together": 1.0, "apart": 3.0}  # seconds of a whole turn; apart there are 32 event loops on few cores
+LONGEST = {"together": 5.0, "apart": 10.0}  # seconds of a whole turn; a quiet machine takes well under one
 PROGRAM = Path(__file__).parent / "programs" / "writers.py"
 
 
