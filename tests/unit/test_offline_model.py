@@ -1,6 +1,8 @@
 """The offline stand-in answers from what the request holds, in the user's language, and says when it cannot."""
 
 import asyncio
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nitka import Nitka
 from nitka.config import Settings
 from nitka.errors import BadInput, ModelError
 from nitka.models.choose import choose_chat
 from nitka.models.offline import ENGLISH, RUSSIAN, OfflineChat, reply
 from nitka.models.openai import OpenAIChat
 from nitka.models.ports import ChatModel
+from nitka.testing import MemoryStore
 from nitka.tokens import exact
+from nitka.vault.roots import KeyRing, Ring
 
 settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
 settings.load_profile("unhurried")
@@ -52,7 +57,122 @@ def test_a_question_is_answered_from_the_conversation(
 
 
 def is_none(said: str) -> bool:
-    return said in (ENGLISH.none, RUSSIAN.none)
+    return said.split("\n\n")[0] in (ENGLISH.none, RUSSIAN.none)
+
+
+# Whole conversations, with the stand-in's own answers between the questions
+
+
+def conversations() -> Iterator[Any]:
+    """Each conversation of the two corpora as its lines: what is said, and what the answer must be like."""
+    for file in ("offline_en.txt", "offline_ru.txt"):
+        text = (Path(__file__).parent / "corpus" / file).read_text("utf-8")
+        for part in text.split("\n== ")[1:]:
+            name, *lines = part.splitlines()
+            yield pytest.param([line for line in lines if line], id=name)
+
+
+def held(lines: list[str]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """What was said, what was answered, and the rules for that answer."""
+    messages: Messages = []
+    for said, rules in turns(lines):
+        if said == "/new":
+            messages = []
+            continue
+        messages.append(user(said))
+        answer = reply(messages)
+        messages.append({"role": "assistant", "content": answer})
+        yield said, answer, rules
+
+
+def turns(lines: list[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    found: list[tuple[str, list[tuple[str, str]]]] = []
+    for line in lines:
+        mark, _, text = line.partition(" ")
+        if mark in ("?", "u:", "/new"):
+            found.append((text or mark, []))
+        else:
+            found[-1][1].append((mark, text))
+    return found
+
+
+@pytest.mark.parametrize("lines", list(conversations()))
+def test_a_whole_conversation_is_answered(lines: list[str]) -> None:
+    asked = 0
+    for said, answer, rules in held(lines):
+        for mark, words in rules:
+            asked += 1
+            good = (words in answer) if mark == "=" else (words not in answer) if mark == "-" else is_none(answer)
+            assert good, (said, answer)
+    assert asked > 3
+
+
+@pytest.mark.parametrize("lines", list(conversations()))
+def test_no_answer_quotes_an_echo_or_says_its_notice_twice(lines: list[str]) -> None:
+    leads = [lead for phrases in (ENGLISH, RUSSIAN) for lead in phrases.leads.values()]
+    for said, answer, _ in held(lines):
+        assert sum(answer.count(lead) for lead in leads) <= 1, (said, answer)
+        assert not re.search('""|««|[«"]– ', answer), (said, answer)
+        assert len(re.findall("stand-in|Автономный", answer)) <= 1, (said, answer)
+
+
+@given(st.integers(0, 23), st.integers(0, 59), st.integers(1, 28))
+def test_a_time_is_never_cut(hour: int, minute: int, day: int) -> None:
+    clock = f"{hour}:{minute:02}"
+    assert reply(dialogue(f"The train leaves at {clock}, on {day} May.", "What time does the train leave?")).startswith(
+        f"at {clock}"
+    )
+    assert f"{day} мая в {clock}." in reply(dialogue(f"Поезд {day} мая в {clock}.", "Когда поезд?"))
+
+
+@given(st.sampled_from(["euros", "kg", "guests", "roubles"]), st.integers(1, 99), st.integers(1, 999))
+def test_an_amount_is_quoted_with_all_its_digits(unit: str, thousands: int, rest: int) -> None:
+    amount = f"{thousands},{rest:03}"
+    said = reply(dialogue(f"We expect {amount} {unit}.", f"How many {unit} do we expect?"))
+    assert said.startswith(amount)
+
+
+def test_what_the_assistant_alone_said_may_be_quoted_and_what_it_repeats_not() -> None:
+    before: Messages = [
+        user("The hall is painted green."),
+        {"role": "assistant", "content": "Green it is: the hall is painted green. I suggest linseed oil for the door."},
+    ]
+    assert "You said" in reply([*before, user("What colour is the hall?")])
+    assert "I said" in reply([*before, user("What did you suggest for the door?")])
+
+
+EARLY = {
+    "en": (
+        ["My name is Priya.", "The flat costs 1450 euros a month.", "The movers come on 9 October at 8:30."],
+        [("What is my name?", "Priya"), ("How much is the flat?", "1450"), ("When do the movers come?", "8:30")],
+        "We saw house number {} today.",
+    ),
+    "ru": (
+        ["Меня зовут Настя.", "Квартира стоит 45000 рублей в месяц.", "Грузчики приедут 9 октября в 8:30."],
+        [("Как меня зовут?", "Настя"), ("Сколько стоит квартира?", "45000"), ("Когда приедут грузчики?", "8:30")],
+        "Сегодня посмотрели дом номер {}.",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", EARLY)
+def test_early_facts_are_known_when_only_the_summary_has_them(language: str) -> None:
+    told, asked, between = EARLY[language]
+
+    async def work() -> None:
+        async with Nitka.open(MemoryStore(), keys=KeyRing(Ring.new())) as nitka:
+            for text in (*told, *(between.format(number) for number in range(20))):
+                await nitka.say("u", "s", text=text)
+            await nitka.settle()
+            for question, answer in asked:
+                async with nitka.turn("u", "s", text=question) as turn:
+                    history = [m for m in turn.request.messages if m["role"] != "system"]
+                    assert all(answer not in str(message["content"]) for message in history)
+                    said = reply(turn.request.messages)
+                    turn.discard()
+                assert answer in said, (question, said)
+
+    asyncio.run(work())
 
 
 NAMES = st.sampled_from("Anna Corin Oyelaran Мирон Зульфия Bartholomew Szczepan Ясень".split())

@@ -1,4 +1,4 @@
-"""The words of the offline stand-in: what it knows of English and Russian, and how it reads a text with that.
+"""The words of the offline stand-in: what it knows of English and Russian, and how it takes a text apart with that.
 
 Everything here is small on purpose: a light stemmer, lists of words that carry no subject, groups of words that ask and
 answer alike. Nothing is loaded, nothing is learned.
@@ -10,35 +10,44 @@ import re
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
-from typing import Literal
 
-Kind = Literal["name", "date", "number", "place", "any"]
-"""What an answer should hold: a proper name, a day or a time, a quantity, a place, or just the subject."""
+from nitka.models import offline_values as values
 
 WORD = re.compile(r"[^\W_]+")
 CLAUSE = re.compile(r"[,:–—]\s+|\s(?:and|и|а)\s(?=(?:what|which|who|when|where|how|что|как|кто|когда|где|сколько)\b)")
-SENTENCE = re.compile(r"(?<=[.!?…])[\"»”)]*\s+|\n+|;\s+")
-
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"»”)]*\s+|\n+|;\s+")
 
 _DATA = tomllib.loads(resources.files("nitka.models").joinpath("offline.toml").read_text("utf-8"))
 
 
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.replace("ё", "е").split())
+def _set(name: str) -> frozenset[str]:
+    return frozenset(_DATA[name].replace("ё", "е").split())
 
 
-EMPTY, MINE, YOURS = _set(_DATA["empty"]), _set(_DATA["mine"]), _set(_DATA["yours"])
-HELLO, THANKS, BYE = _set(_DATA["hello"]), _set(_DATA["thanks"]), _set(_DATA["bye"])
-ASK, MAKE, OPENERS, CHANGED = (_set(_DATA[name]) for name in ("ask", "make", "openers", "changed"))
-NUMBER_WORDS, DATE_WORDS, PLACE_WORDS = _set(_DATA["numbers"]), _set(_DATA["dates"]), _set(_DATA["places"])
-ALL, TURNED, TURNED_BY = _set(_DATA["all"]), _set(_DATA["turned"]), _set(_DATA["turned_by"])
-ASKED, LINKS, INITIAL = _set(_DATA["asked"]), _set(_DATA["links"]), _set(_DATA["initial"])
+EMPTY, MINE, YOURS, WEAK = _set("empty"), _set("mine"), _set("yours"), _set("weak")
+HELLO, THANKS, BYE, SMALL = _set("hello"), _set("thanks"), _set("bye"), _set("small")
+ASK, MAKE, OPENERS, CHANGED = _set("ask"), _set("make"), _set("openers"), _set("changed")
+NUMBER_WORDS, MONEY_WORDS, AGE_WORDS = _set("numbers"), _set("moneys"), _set("ages")
+DATE_WORDS, TIME_WORDS, PLACE_WORDS = _set("dates"), _set("times"), _set("places")
+ALL, TURNED, TURNED_BY, ABOUT = _set("all"), _set("turned"), _set("turned_by"), _set("about")
+LINKS, INITIAL, STANDS, DENIES = _set("links"), _set("initial"), _set("stands"), _set("denies")
+KNOWS, SELF, CAN = _set("knows"), _set("self"), _set("can")
+WH, WHAT, DECIDED, AGREED, BUT = _set("wh"), _set("what"), _set("decided"), _set("agreed"), _set("but")
+USER_SAID, ASSISTANT_SAID = _set("user_said"), _set("assistant_said")
+STILL_NOT = re.compile(
+    r"\b(?:not|never|cannot|no longer|\w+n['’]t|не|нельзя)\b(?!.*\b(?:until|before|after|раньше|позже|до)\b)", re.I
+)
 
+_ENDS_NO_SENTENCE = re.compile(
+    rf"(?<!\w)(?i:{'|'.join(map(re.escape, sorted(_DATA['short'].split())))})\.$|(?<!\w)[A-ZА-ЯЁ]\.$"
+)
+_REFLEXIVE = re.compile(r"(?<=[а-я]{3})(?:ся|сь)$")
 _RUSSIAN_ENDS = re.compile(
     r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ешь|ишь|ете|ите|ует|уют|ают|яют|ала|или|ила|ыла|или|ать|ять|ить|еть|"
-    r"ться|тся|лся|лась|лись|ая|яя|ое|ее|ые|ие|ый|ий|ой|ей|ую|юю|ых|их|ым|им|ом|ем|ам|ям|ах|ях|ов|ев|ет|ит|ут|ют|ат|ят|"
+    r"ая|яя|ое|ее|ые|ие|ый|ий|ой|ей|ую|юю|ых|их|ым|им|ом|ем|ам|ям|ах|ях|ов|ев|ет|ит|ут|ют|ат|ят|"
     r"ал|ил|ла|ло|ли|ия|ию|ии|ью|ья|а|я|о|е|ы|и|у|ю|ь|й|л)$"
 )
+_FLEETING = re.compile(r"(?<=[бвгджзклмнпрстфхцчшщ])[ео](?=[кцн]$)")
 _ENGLISH_ENDS = re.compile(r"(?:ingly|edly|ings|ing|edly|ied|ies|ed|es|ly|s|e|y)$")
 
 
@@ -47,24 +56,43 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(WORD.findall(text.lower().replace("ё", "е")))
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a text. A full stop after "Dr", "ул" or an initial ends none."""
+    whole: list[str] = []
+    at = 0
+    for cut in _SENTENCE.finditer(text):
+        piece = text[at : cut.start()]
+        if "\n" not in cut.group() and _ENDS_NO_SENTENCE.search(piece):
+            continue
+        whole.append(text[at : cut.start()] + cut.group().strip())
+        at = cut.end()
+    return [part.strip().removesuffix(";") for part in (*whole, text[at:]) if part.strip()]
+
+
 def stem(word: str) -> str:
     """What forms of a word share, roughly: one ending is taken off where at least three letters stay."""
-    ends = _RUSSIAN_ENDS if "а" <= word[-1] <= "я" else _ENGLISH_ENDS
-    cut = ends.sub("", word)
+    russian = "а" <= word[-1] <= "я"
+    cut = _RUSSIAN_ENDS.sub("", _REFLEXIVE.sub("", word)) if russian else _ENGLISH_ENDS.sub("", word)
     if len(cut) < 3:
         return word
-    if ends is _ENGLISH_ENDS and len(cut) > 3 and cut[-1] == cut[-2] and cut[-1] not in "sl":
+    if russian and len(cut) > 4:
+        return _FLEETING.sub("", cut)  # коробок, коробки: коробк
+    if not russian and len(cut) > 3 and cut[-1] == cut[-2] and cut[-1] not in "sl":
         return cut[:-1]  # planned, planning: plan
     return cut
 
 
-_GROUPS = {stem(word): f"={at}" for at, group in enumerate(_DATA["like"]) for word in _set(group)}
+_EXACT = {word: f"={at}" for at, group in enumerate(_DATA["like"]) for word in group.replace("ё", "е").split()}
+_GROUPS = {stem(word): group for word, group in reversed(_EXACT.items())}
 
 
 def subject(word: str) -> str:
     """The stem of a word, or the mark of its group when several words ask and answer alike."""
     root = stem(word)
-    return _GROUPS.get(root, root)
+    return _EXACT.get(word) or _GROUPS.get(root, root)
+
+
+NAME, HOME, PRICE, COLOUR, MAIL, AGE, DOSE = map(subject, "name home price colour email age dose".split())
 
 
 def subjects(text: Iterable[str]) -> frozenset[str]:
@@ -72,40 +100,14 @@ def subjects(text: Iterable[str]) -> frozenset[str]:
     return frozenset(subject(word) for word in text if word not in EMPTY and word not in MINE and word not in YOURS)
 
 
-_UNIT = (
-    r"тыс(?:яч[аи]?)?|млн|миллион\w*|млрд|руб\w*|евро|долл\w*|лет|год\w*|час\w*|мин\w*|дн\w*|дней|недел\w*|месяц\w*|"
-    r"кг|км|м|см|шт\w*|человек\w*|k|thousand|million|billion|pounds?|dollars?|euros?|years?|hours?|minutes?|days?|"
-    r"weeks?|months?|people|kg|km|miles?|grand|old"
-)
-_NUMBER = rf"(?:[$€£₽¥]\s?)?\d(?:[\d\u00a0 .,:/]*\d)?(?:\s?(?:%|[$€£₽¥]|(?:{_UNIT})\b\.?)){{0,3}}"
-_SPELT = (
-    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|"
-    r"thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|два|две|двух|три|трех|трёх|четыре|четырех|пять|пяти|шесть|"
-    r"шести|семь|семи|восемь|восьми|девять|десять|десяти|\w+надцать|\w+надцати|двадцать|двадцати|тридцать|тридцати|сорок|"
-    r"сорока|пятьдесят|пятидесяти|шестьдесят|семьдесят|восемьдесят|девяносто|сто|двести|триста|четыреста|пятьсот)"
-)
-_IN_WORDS = rf"\b{_SPELT}(?:[\s-](?:and\s)?{_SPELT})*(?:\s(?:{_UNIT})\b)*(?!\w)"
-_MONTH = (
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|(?:январ|феврал|март|апрел|ма[йяе]|июн|июл|август|сентябр|октябр|ноябр|"
-    r"декабр)[а-я]*"
-)
-_DAY = (
-    r"(?:mon|tues?|wednes|thurs?|fri|satur|sun)day|понедельник\w*|вторник\w*|сред[ауы]|четверг\w*|пятниц\w*|суббот\w*|воскресень\w*|"
-    r"today|tomorrow|tonight|yesterday|сегодня|завтра|послезавтра|вчера|noon|midnight|полдень|полночь"
-)
-_AT = r"(?:\d{1,2}(?::\d\d)?\s?(?:am|pm|o'clock|час\w*)|\d{1,2}:\d\d|(?:at|в)\s\d{1,2}(?![\d.,]*\s?(?:тыс|%|руб|k\b)))"
-_DATE = (
-    rf"\d{{4}}-\d\d-\d\d|\d{{1,2}}[./]\d{{1,2}}(?:[./]\d{{2,4}})?|\d{{1,2}}(?:st|nd|rd|th|-?го)?\s(?:of\s)?(?:{_MONTH})(?:\s\d{{4}})?|"
-    rf"(?:{_MONTH})\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?|(?:{_DAY})|(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)|{_AT}|"
-    rf"\b(?:in|в)\s(?:{_MONTH}|\d{{4}})\b"
-)
-_WHEN = rf"(?:{_DATE})(?:,?\s(?:(?:on|the|at|by|of|в|во|к|на)\s)*(?:{_DATE}))*"
-_CAPITAL = r"[A-ZА-ЯЁ][\w’'-]*[^\W_]|[A-ZА-ЯЁ]"
-NAMES = re.compile(rf"(?<![\w’'-])(?:{_CAPITAL})(?:\s(?:{_CAPITAL}))*")
-PLACES = re.compile(
-    r"(?i:\b(?:in|at|to|from|near|on|в|во|на|из|около|под|возле|у|до))\s"
-    rf"((?:the\s|г\.\s?|городе?\s)?(?:{_CAPITAL})(?:[\s-](?:{_CAPITAL}))*)"
-)
-NUMBERS = re.compile(rf"{_NUMBER}|{_IN_WORDS}", re.IGNORECASE)
-DATES = re.compile(rf"(?<![\w.]){_WHEN}(?!\w)", re.IGNORECASE)
-"""Each finds what an answer of its kind holds."""
+def shown(text: str) -> frozenset[str]:
+    """What a text speaks of without the word for it: an amount is a price, "blue" a colour."""
+    signs = (
+        (PRICE, values.priced(text)),
+        (COLOUR, values.COLOURS.search(text)),
+        (MAIL, values.MAIL.search(text)),
+        (DOSE, values.DOSE.search(text)),
+        (HOME, values.STREET.search(text)),
+        (AGE, next(values.found("age", text), None)),
+    )
+    return frozenset(what for what, sign in signs if sign)
