@@ -1,10 +1,16 @@
-"""What all tests share: async tests on asyncio, and where development data lies, if it is there."""
+"""What all tests share: async tests on asyncio, how Hypothesis searches, and where development data lies."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Time is for benchmarks. A build that others wait for repeats the same examples; everywhere else each run looks further.
+settings.register_profile("nitka", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("nitka")
 
 
 @pytest.fixture
@@ -15,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of development data beside the repository; tests that need it are skipped elsewhere, with the reason."""
+    """The folder of development data beside the repository; tests that need it are skipped elsewhere, and say why."""
     folder = Path(__file__).resolve().parents[2] / "shared"
     if not folder.is_dir():
         pytest.skip("no development data beside the repository")
