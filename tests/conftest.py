@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Time is for benchmarks. A build that others wait for repeats the same examples; everywhere else each run looks further.
+# Time is for benchmarks. A build that others wait for repeats its examples; everywhere else each run looks further.
 settings.register_profile("nitka", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("nitka")
 

@@ -51,5 +51,8 @@ class Summariser(Protocol):
     name: str
 
     async def propose(self, lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> Proposal:
-        """Lines to add for `messages`, which just fell out of the window, and which of `lines` they replace. Raises `ModelError`."""
+        """Lines to add for `messages`, which just fell out of the window, and which of `lines` they replace.
+
+        Raises `ModelError`.
+        """
         ...
