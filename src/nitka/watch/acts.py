@@ -23,6 +23,7 @@ from nitka.watch.tokens import MARK, WORD
 
 ACTS = tuple("ask tell invite want offer joint do1 did1 do2 did2 q2 third pass forbid noneed refuse cond none".split())
 AFTER = "after"  # not an act: `after:flag` says that the other side has just shown that flag
+FIRST = "first"  # not an act: `first:bank` says that a clause opens with it and pauses, as callers introduce themselves
 _BACK = 8
 _SUBJECT = frozenset({"I", "YOU", "WE", "HE", "SHE", "THEY", "SOMEBODY"})
 _NEGATED = {

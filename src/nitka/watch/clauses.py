@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nitka.watch.lexicon import Found, Hit, Lexicon
-from nitka.watch.tokens import MARK, NUMBER, WORD, Token
+from nitka.watch.tokens import LINK, MARK, NUMBER, WORD, Token
 
 _END = frozenset(".!?…\n")
 _PAUSE = frozenset(",;:—–()[]-|")
 _OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
+_TOP = frozenset("com org net info ru рф example uk de io me shop site online xyz top app biz link club live".split())
 _BRIEF = 3  # words
+_SHORT = 7  # tokens
 _SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
 
 
@@ -32,6 +34,7 @@ class Reading(NamedTuple):
     verb: Sequence[bool]
     numbers: Sequence[int]  # tokens that are numbers, in digits or words
     framed: bool  # some word says that something is retold
+    links: tuple[int, ...] = ()  # tokens that are, or begin, the end of a web address
 
 
 class Clause(NamedTuple):
@@ -67,16 +70,29 @@ _OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 def read(tokens: Sequence[Token], forms: Sequence[str], found: Found, lexicon: Lexicon) -> Reading:
     """A message's tokens with what was found at them; unknown words with a verb's ending are taken for verbs."""
     verb, known, endings = found.verb, lexicon.known, lexicon.suffixes
-    numbers, odd = [], False
+    numbers, links, odd = list[int](), list[int](), False
     for i, token in enumerate(tokens):
         form, grammar = forms[i], found.grammar[i]
+        if token.kind == LINK or (form == "." and _domain(tokens, i)):
+            links.append(i)
         if token.kind == NUMBER or (grammar and any(g in NUMERALS for g in grammar)):
             numbers.append(i)
         if grammar and ("RETOLD" in grammar or "PASTED" in grammar):
             odd = True
         if endings and not verb[i] and token.kind == WORD and len(form) > 4 and form not in known:
             verb[i] = form.endswith(endings)
-    return Reading(tokens, forms, found.grammar, found.at, verb, tuple(numbers), odd)
+    return Reading(tokens, forms, found.grammar, found.at, verb, tuple(numbers), odd, tuple(links))
+
+
+def _domain(tokens: Sequence[Token], dot: int) -> bool:
+    """Whether the full stop at `dot` stands inside a bare web address ("pay-out.example/88")."""
+    if not 0 < dot < len(tokens) - 1:
+        return False
+    before, after = tokens[dot - 1], tokens[dot + 1]
+    if before.end != tokens[dot].start or after.start != tokens[dot].end or after.kind != WORD:
+        return False
+    path = dot + 2 < len(tokens) and tokens[dot + 2].form == "/" and tokens[dot + 2].start == after.end
+    return path or after.form in _TOP
 
 
 def sentences(reading: Reading) -> list[Sentence]:
@@ -261,5 +277,11 @@ def _inverted(reading: Reading, start: int, end: int) -> bool:
             return _auxiliary(reading, index, end)
         seen += 1
         if seen > 1:
-            return False
-    return False
+            break
+    return end - start <= _SHORT and _asks_last(reading, start, end)
+
+
+def _asks_last(reading: Reading, start: int, end: int) -> bool:
+    """Whether the last word of the clause is a question word: «а мама где», «тебе сколько»."""
+    last = next((i for i in range(end - 1, start, -1) if reading.tokens[i].kind != MARK), start)
+    return "WH" in reading.grammar[last] and not reading.grammar[last] & {"THAT", "ANY", "NOT"}

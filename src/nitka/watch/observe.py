@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nitka.watch.acts import AFTER, act_of
+from nitka.watch.acts import AFTER, FIRST, act_of
 from nitka.watch.ages import MINOR, Age, ages
 from nitka.watch.clauses import Clause, Reading, Sentence
 from nitka.watch.memory import Antecedent
@@ -19,8 +19,11 @@ from nitka.watch.types import Pattern, Sighting
 
 Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
+_AFTER_SUM = frozenset({"FILLER", "AND", "THAT", "IF", "PLEASE", "TO", "UNTIL", "NOT", "I", "YOU", "ME"})
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
 _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
+_LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING"})
+_NAME = 3  # words of a name or a rank between an office and the pause after it
 _OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
 
@@ -120,8 +123,29 @@ def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, st
     for place in range(clause.start, clause.end):
         if reading.at[place]:
             before = _token_keys(keys, reading, clause, place, before)
+    _head(keys, reading, clause)
     _features(keys, reading, clause)
     return keys, before
+
+
+def _head(keys: Keys, reading: Reading, clause: Clause) -> None:
+    """What a clause opens with, if a pause follows within three words: "Fraud department, Anna speaking"."""
+    place = clause.start
+    while place < clause.end and (reading.tokens[place].kind == MARK or reading.grammar[place] & _LEADING):
+        place += 1
+    if place == clause.end:
+        return
+    for concept, form, width in reading.at[place]:
+        end = place + width
+        if not form and concept.islower() and _pause_near(reading, clause, end):
+            keys.setdefault(f"{FIRST}:{concept}", (place, end))
+
+
+def _pause_near(reading: Reading, clause: Clause, place: int) -> bool:
+    end = min(place + _NAME + 1, len(reading.tokens))
+    near = range(place, end)
+    stop = next((i for i in near if reading.tokens[i].kind == MARK), -1 if end < len(reading.tokens) else end)
+    return stop >= 0 and not any(reading.verb[i] for i in range(place, stop))
 
 
 def _token_keys(keys: Keys, reading: Reading, clause: Clause, place: int, before: str) -> str:
@@ -152,6 +176,9 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     if clause.brief:
         keys["#brief"] = here
     _persons(keys)
+    for place in reading.links:
+        if clause.start <= place < clause.end:
+            keys["#link"] = (place, place + 1)
     _nominal(keys, reading, clause)
     _numbers(keys, reading, clause)
 
@@ -192,8 +219,24 @@ def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
     keys["#number"] = (clause.start, clause.end)
     for age in ages(reading, clause):
         keys[_age_key(age)] = (age.start, age.end)
-    if any(4 <= len(reading.tokens[p].form) <= 8 and reading.tokens[p].form.isdigit() for p in reading.numbers):
+    if any(_sum(reading, clause, p) for p in reading.numbers if clause.start <= p < clause.end):
+        keys["#sum"] = keys["#number"]
+    here = (reading.tokens[p].form for p in reading.numbers if clause.start <= p < clause.end)
+    if any(4 <= len(form) <= 8 and form.isdigit() for form in here):
         keys["#digits"] = keys["#number"]
+
+
+def _sum(reading: Reading, clause: Clause, place: int) -> bool:
+    """Whether a bare number of 20 or more may be a sum of money: no unit and no noun follows it."""
+    token, end = reading.tokens[place], place + 1
+    if token.kind != NUMBER or not token.form.replace(",", "").replace(".", "").isdigit() or len(token.form) < 2:
+        return False
+    if len(token.form) == 2 and token.form < "20":
+        return False
+    if end >= clause.end or reading.tokens[end].kind == MARK:
+        return end >= clause.end or reading.tokens[end].form not in ":%/"
+    after = reading.grammar[end]
+    return not after.isdisjoint(_AFTER_SUM) or any(hit.concept == "money" for hit in reading.at[end])
 
 
 def _age_key(age: Age) -> str:

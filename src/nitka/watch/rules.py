@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nitka.watch import formula
-from nitka.watch.acts import ACTS, AFTER
+from nitka.watch.acts import ACTS, AFTER, FIRST
 from nitka.watch.errors import RuleError
 from nitka.watch.types import LIVES, SEVERITIES, FlagKind, Formula, Pattern, Rule, When
 
@@ -204,7 +204,7 @@ def _keys(term: str, where: str) -> list[str]:
     if not colon:
         return head.split("|")
     acts = head.split("|")
-    if not set(acts) <= {*ACTS, AFTER}:
+    if not set(acts) <= {*ACTS, AFTER, FIRST}:
         raise RuleError(where, "an unknown act", " ".join(ACTS))
     return [f"{act}:{concept}" for act in acts for concept in tail.split("|")]
 

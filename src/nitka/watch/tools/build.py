@@ -77,7 +77,7 @@ def _entries(path: Path, code: str, classes: Classes) -> Iterator[tuple[str, str
         if not colon or not concept:
             raise RuleError(where, "a line that is no entry", "[concept], then kind: words")
         for item, form in _expanded(kind.strip(), words.strip(), code, where, classes):
-            yield concept, form, item
+            yield concept, "" if concept == "VERB" else form, item  # a predicate and nothing else
 
 
 def _expanded(kind: str, words: str, code: str, where: str, classes: Classes) -> Forms:
