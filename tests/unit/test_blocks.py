@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nitka.door import sound
 from nitka.models.extract import compact, condense
 from nitka.request.assemble import pack
-from nitka.request.blocks import fact_text, one_line, passage_text, quote, quote_lines, sendable
+from nitka.request.blocks import fact_text, one_line, passage_text, quote, quote_lines
 from nitka.request.labels import ENGLISH, RUSSIAN, Labels, labels_for
 from nitka.request.parts import Means, Parts
 from nitka.tokens import default_counter
@@ -141,7 +142,7 @@ def test_control_tokens_of_chat_templates_are_broken_up(token: str) -> None:
 
 @given(st.text(alphabet=st.characters(categories=["Cs", "L", "Cc", "So"]), max_size=40))
 def test_what_is_sent_is_valid_unicode_without_nul_and_otherwise_the_same(text: str) -> None:
-    sent = sendable(text)
+    sent = sound(text)
 
     json.dumps(sent, ensure_ascii=False).encode()
     assert "\x00" not in sent
@@ -150,7 +151,7 @@ def test_what_is_sent_is_valid_unicode_without_nul_and_otherwise_the_same(text: 
 
 @given(texts)
 def test_sending_twice_is_sending_once(text: str) -> None:
-    assert sendable(sendable(text)) == sendable(text)
+    assert sound(sound(text)) == sound(text)
 
 
 def test_a_word_or_two_is_judged_with_the_rows_before_it() -> None:

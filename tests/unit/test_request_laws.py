@@ -14,9 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nitka.door import is_blank
 from nitka.errors import OverBudget
 from nitka.request.assemble import pack, room_of
-from nitka.request.blocks import is_blank, one_line, quote, row_message
+from nitka.request.blocks import one_line, quote, row_message
 from nitka.request.draft import QUESTION_LEAST
 from nitka.request.labels import Labels, labels_for
 from nitka.request.parts import Count, Means, Parts

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from nitka.door import is_blank, sound
 from nitka.request.labels import Labels
 from nitka.types import ChatMessage, Message, Passage
 
@@ -32,20 +33,6 @@ _CONTROL_TOKEN = re.compile(
 )
 # Controls, surrogates and the invisible tag characters; line breaks are gone by the time this is used.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069]")
-
-
-def sendable(text: str) -> str:
-    """The text as it may be sent: the same object unless it holds half a surrogate pair or NUL."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\x00", "\ufffd") if "\x00" in text else text
-
-
-def is_blank(text: str) -> bool:
-    return not text or text.isspace()
 
 
 def quote(text: str) -> str:
@@ -100,7 +87,7 @@ def section(label: str, items: Sequence[str], tail: str = "") -> str:
 
 def row_message(row: Message, labels: Labels) -> ChatMessage:
     """A row of the log as a chat message, word for word; its content is the very `row.text` where that can be sent."""
-    text = sendable(row.text)
+    text = sound(row.text)
     if is_blank(text):
         text = labels.empty
     return {"role": row.role, "content": f"{text}\n{labels.interrupted}" if row.interrupted else text}

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nitka.door import is_blank, sound
 from nitka.errors import BadInput, BadText
-from nitka.request.blocks import PASSAGE, SEPARATOR, fact_text, is_blank, passage_text, quote, quote_lines, sendable
+from nitka.request.blocks import PASSAGE, SEPARATOR, fact_text, passage_text, quote, quote_lines
 from nitka.request.budget import Prices, Shelf
 from nitka.request.history import History, weigh
 from nitka.request.labels import Labels, labels_for
@@ -61,7 +62,7 @@ def draft(parts: Parts, room: int, *, means: Means, sizes: Sizes | None) -> Draf
     check(parts)
     count = bounded(means.counter.count, room)
     labels = labels_for(parts.language, parts.question, *(row.text for row in parts.history[:-3:-1]))
-    system = "" if is_blank(parts.system) else sendable(parts.system)
+    system = "" if is_blank(parts.system) else sound(parts.system)
     lines = parts.summary.lines if parts.summary else ()
     summary = summary_text(lines, labels)
     profile = quote(parts.profile)
@@ -75,7 +76,7 @@ def draft(parts: Parts, room: int, *, means: Means, sizes: Sizes | None) -> Draf
         lines=lines,
         summary=summary,
         cursor=parts.cursor,
-        question=sendable(parts.question),
+        question=sound(parts.question),
         traffic=traffic,
         traffic_sizes=[count_message(means.counter, message) for message in traffic.messages],
         history=weigh(parts.history, room, labels=labels, counter=means.counter, sizes=sizes),

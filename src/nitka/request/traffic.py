@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nitka.door import is_blank, sound
 from nitka.errors import BadInput
-from nitka.request.blocks import is_blank, sendable
 from nitka.request.labels import Labels
 from nitka.types import ChatMessage, Request
 
@@ -64,7 +64,7 @@ def after(request: Request, question: str, messages: Sequence[object]) -> tuple[
     be mappings, or objects of a client library with `model_dump`. Raises `BadInput` when the question is not there.
     """
     chat = [_mapping(message) for message in messages]
-    sent, whole = _text_of(request.messages[request.asked]), sendable(question)
+    sent, whole = _text_of(request.messages[request.asked]), sound(question)
     said = [(at, _text_of(message)) for at, message in enumerate(chat) if message.get("role") == "user"]
     found = [at for at, text in said if text == sent] or [at for at, text in said if _is_form(text, whole)]
     if not found:
@@ -172,7 +172,7 @@ def _with_arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
     body = _body(call)
     arguments = body.get("arguments")
     if isinstance(arguments, str) and not is_blank(arguments):
-        arguments = sendable(arguments)
+        arguments = sound(arguments)
         if not _is_whole(call):
             arguments = json.dumps({"text": arguments}, ensure_ascii=False)
     elif isinstance(arguments, Mapping):
@@ -187,18 +187,18 @@ def _with_content(message: ChatMessage) -> ChatMessage:
 def _content(content: object) -> str | list[Any] | None:
     """The content without what no provider takes; nothing if it is blank."""
     if isinstance(content, str):
-        return None if is_blank(content) else sendable(content)
+        return None if is_blank(content) else sound(content)
     if content is None:
         return None
     if isinstance(content, Sequence):
         return [kept for part in content if (kept := _part(part)) is not None] or None
-    return sendable(json.dumps(content, ensure_ascii=False, default=str))
+    return sound(json.dumps(content, ensure_ascii=False, default=str))
 
 
 def _part(part: object) -> object:
     if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
         return part
-    return None if is_blank(part["text"]) else {**part, "text": sendable(part["text"])}
+    return None if is_blank(part["text"]) else {**part, "text": sound(part["text"])}
 
 
 def _is_form(text: str, whole: str) -> bool:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+from nitka.door import is_blank
 from nitka.layers.summary import shrink
-from nitka.request.blocks import SEPARATOR, is_blank, quote_lines, section
+from nitka.request.blocks import SEPARATOR, quote_lines, section
 from nitka.request.budget import Choice, Prices
 from nitka.request.draft import Draft, Row, summary_text
 from nitka.request.history import History
