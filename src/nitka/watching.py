@@ -4,13 +4,16 @@ Its memory is sealed in the session and moves in the same transaction as the tur
 all the same, its cursor stays, and `settle` catches up. User and assistant are two speakers; the assistant's words
 can be a target's or a context, never an offender's. An alert never changes, delays or hides an answer. Memory and
 alerts are the person's data: exported with it, gone with it.
+
+`nitka.watch` is imported where it is used: its patterns, lexicons and tables of languages take half a second to load,
+and whoever has not switched it on does not wait for them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nitka.conversation import WATCH, Thread, Vault, open_rows
 from nitka.errors import BadInput, Forgotten
@@ -18,7 +21,9 @@ from nitka.store.port import Change, FoldRow, Locked, Look, Step
 from nitka.types import Alert, Message, Sealed
 from nitka.vault import codec
 from nitka.vault.seal import Kind
-from nitka.watch import Watch, WatchError, load, parse
+
+if TYPE_CHECKING:
+    from nitka.watch import Watch
 
 log = logging.getLogger("nitka")
 
@@ -48,13 +53,18 @@ class Watching:
 
     def load(self) -> None:
         """Reads rules and lexicons; takes some tenths of a second."""
-        self._rules = load() if self.purposes else None
+        if self.purposes:
+            from nitka.watch import load
+
+            self._rules = load()
 
     def on(self, tenant: str) -> bool:
         return tenant in self.purposes
 
     def read(self, before: Watched, messages: Sequence[Message]) -> tuple[Watched, tuple[Alert, ...]]:
         """The state after these messages, and the alerts they completed. Raises `WatchError`."""
+        from nitka.watch import parse
+
         memory, raised = before.memory, list[Alert]()
         for message in messages:
             settings = {"speaker": SPEAKERS[message.role], "entities": False, "explain": True}
@@ -108,6 +118,8 @@ async def watched(vault: Vault, thread: Thread) -> Watched:
 
 async def set_memory(vault: Vault, thread: Thread, memory: Mapping[str, Any]) -> None:
     """Puts another memory in the place of the present one; what was said so far counts as read. Raises `BadInput`."""
+    from nitka.watch import WatchError, parse
+
     try:
         parse("", memory=memory)
     except WatchError as error:

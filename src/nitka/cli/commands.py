@@ -13,7 +13,6 @@ import typer
 from nitka.cli import chat, data, doctor, keep
 from nitka.cli.door import Door
 from nitka.cli.texts import texts_for
-from nitka.watch import cli as watch_cli
 
 DEBUG = "--debug"
 
@@ -58,10 +57,16 @@ app.add_typer(doctor.app)
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
 def parse(ctx: typer.Context) -> None:
     """Read one message, or a dialogue with -i, and print what the watch noticed; `nitka parse --help` says more."""
-    raise typer.Exit(watch_cli.main(["parse", *ctx.args]))
+    raise typer.Exit(_watch(["parse", *ctx.args]))
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
 def watch(ctx: typer.Context) -> None:
     """Check a folder of the watch's rules: `nitka watch lint`; `nitka watch --help` says more."""
-    raise typer.Exit(watch_cli.main(["watch", *ctx.args]))
+    raise typer.Exit(_watch(["watch", *ctx.args]))
+
+
+def _watch(words: list[str]) -> int:
+    from nitka.watch.cli import main  # here, since lexicons and patterns take half a second that no chat should wait
+
+    return main(words)

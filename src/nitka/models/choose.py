@@ -7,7 +7,6 @@ import secrets
 from nitka.config import OPENAI, Settings
 from nitka.errors import BadInput
 from nitka.models.offline import OfflineChat
-from nitka.models.openai import OpenAIChat
 from nitka.models.ports import ChatModel
 
 
@@ -25,6 +24,8 @@ def choose_chat(spec: str | ChatModel, settings: Settings) -> ChatModel:
         raise BadInput('A model is "offline" or "openai:NAME", where NAME is what the server calls it.')
     if not settings.api_key and settings.base_url == OPENAI:
         raise BadInput("OPENAI_API_KEY is not set; a server that needs none is named by OPENAI_BASE_URL.")
+    from nitka.models.openai import OpenAIChat  # here, since an HTTP client takes a while to load and few need it
+
     return OpenAIChat(name, base_url=settings.base_url, api_key=settings.api_key, jitter=_chance)
 
 
