@@ -40,6 +40,7 @@ HOURS = 12  # a bare number word up to this is likely an hour or a few of someth
 MEASURES = {"money", "unit", "counted", "time", "clock", "month"}
 PHONE = 7  # figures in a number that is copied, not counted
 GENITIVE = ("го", "му")  # endings of a Russian ordinal that is a day; English days are in figures or beside a month
+NEUTER = ("ое", "тье")  # «на девятое»
 SMALL = 0.4  # a bare small number
 COUNTED = 1.2  # a small number of something: worth a line only with more
 TITLE_WORDS = 4
@@ -135,14 +136,22 @@ def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> An
     after = words[end] if end < len(words) and words[end].gap.strip() in ("", "-") else None
     before = words[start - 1].tags if start else set()
     kind = _kind(inside, after)
-    if kind == "date" and not _placed(inside, before):
+    if kind == "date" and not _placed(inside, before, after):
         kind = "number"
+    if kind == "number" and "link" in before and len(number_runs(inside, lexicon)) == 2 and _hours(inside, lexicon):
+        kind = "time"
     if after is not None and (
         after.tags & {"money", "unit", "counted", "time", "clock", "month"} or _counted(kind, after)
     ):
         end += 1
     keys = _keys(inside, lexicon)
     return Anchor(kind, start, end, _weight(kind, inside, after, lexicon), keys)
+
+
+def _hours(inside: Sequence[Word], lexicon: Lexicon) -> bool:
+    """Two small numbers, rising, with a word between them: "from nine to twelve"."""
+    (_, end, first), (start, _, last) = number_runs(inside, lexicon)
+    return start > end and first < last <= HOURS * 2
 
 
 def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
@@ -206,10 +215,12 @@ def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
     return "code" if len(DIGITS.findall(text)) >= PHONE else "number"
 
 
-def _placed(inside: Sequence[Word], before: set[str]) -> bool:
+def _placed(inside: Sequence[Word], before: set[str], after: Word | None) -> bool:
     """Whether an ordinal stands for a day: in figures, beside a month or weekday, or after a preposition."""
     if any(word.tags & {"month", "season", "weekday"} or word.text[0].isdigit() for word in inside):
         return True
+    if "link" in before and inside[-1].low.endswith(NEUTER):
+        return after is None or bool(after.tags & {"daypart", "time", "clock"})
     return "link" in before and inside[-1].low.endswith(GENITIVE)
 
 

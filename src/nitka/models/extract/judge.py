@@ -31,18 +31,22 @@ ACTS = (
     "advice",
     "commit",
     "unreal",
+    "go",
+    "other",
 )
 USER = {
     "strict": 2.2,
     "decide": 1.6,
-    "promise": 1.4,
+    "promise": 2.4,
     "open": 2.2,
-    "limit": 1.0,
-    "correct": 0.6,
+    "limit": 1.4,
+    "correct": 1.2,
     "identity": 0.8,
     "close": 0.6,
 }
 ASSISTANT = {"promise": 1.8, "commit": 0.3}
+QUOTATION = re.compile(r"«[^«»\n]{1,400}»|“[^“”\n]{1,400}”|\"[^\"\n]{1,400}\"")
+QUOTED_WORDS = 4  # from this many on a quotation is what somebody said, not a title
 LONG = 6_000  # characters; of a longer message only the sentences that look most telling are read closely
 LONG_SENTENCES = 40
 LATIN_LANGUAGES = ("", *SPACED)
@@ -51,6 +55,8 @@ KNOWN = 0.12  # what is left of an anchor's weight when the summary holds it alr
 ASKED = 0.45  # of what is only asked about
 ADVISED = 0.3
 ABOUT = 0.5  # of something new that the user states of a person
+OPENING = 1.6  # of what opens the talk: it tells what it is about
+OPENING_WORDS = 3  # of substance, in its sentence
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
@@ -77,13 +83,18 @@ class Claim:
     read_anchors: list[Anchor] = field(default_factory=list)  # of the whole sentence
     label: bool = False  # has a content word of its own beside its anchors
     beside: set[str] = field(default_factory=set)  # stems of the two clauses before it in the message
-    committed: bool = False  # its message speaks for a service: a booking, a case, a guarantee
+    committed: bool = False  # what stands around it speaks for a service: a booking, a case, a guarantee
+    opens: bool = False  # stands in the sentence that opens the talk
     before: list[Anchor] = field(default_factory=list)  # anchors of those
     around: set[str] = field(default_factory=set)  # acts of those
 
     @property
     def words(self) -> list[Word]:
         return self.read.words[self.start : self.end]
+
+    @property
+    def span(self) -> range:
+        return range(self.start, self.end)
 
     @property
     def stems(self) -> set[str]:
@@ -101,6 +112,7 @@ class Known:
     stems: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
+    heard: set[str] = field(default_factory=set)  # stems of what the user says in the slice, written or not
     tongue: str = ""  # the language of the talk, for a message too short to tell
 
     def lexicon(self, text: str) -> Lexicon:
@@ -131,7 +143,7 @@ def names_in(message: Message, lex: Lexicon) -> set[str]:
 def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[Sentence, list[Anchor]]]:
     """The message's sentences with their anchors. `names` are stems that are known to be names, wherever they stand."""
     read = []
-    text = message.text
+    text = message.text if message.role == "user" else QUOTATION.sub(_unquoted, message.text)
     for piece in pieces(text, lex) if len(text) <= LONG else telling(text, lex, LONG_SENTENCES):
         one = sentence(piece, lex)
         for word in one.words:
@@ -139,6 +151,11 @@ def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[
                 word.tags.add("name")
         read.append((one, mark(one, lex)))
     return read
+
+
+def _unquoted(quotation: re.Match[str]) -> str:
+    """A title stays; what an answer quotes at length belongs to whoever said it, and was read there."""
+    return " … " if len(quotation.group().split()) >= QUOTED_WORDS else quotation.group()
 
 
 def claims(message: Message, known: Known, lex: Lexicon, *, answered: bool) -> list[Claim]:
@@ -156,11 +173,23 @@ def claims(message: Message, known: Known, lex: Lexicon, *, answered: bool) -> l
             found.append(claim)
     _hand_on(found)
     _look_around(found)
-    committed = any("commit" in claim.acts for claim in found)
+    first = _first_said(found) if lex.code and not message.seq and not known.lines else None
     for claim in found:
-        claim.committed = committed
+        claim.opens = claim.read is first and not any("polite" in word.tags for word in claim.words)
+        claim.committed = "commit" in (acts_of(claim.read) | claim.around)
         claim.value = worth(claim, known, answered)
+    if message.role == "user":
+        known.heard = known.heard.union(*(keys_of(claim) for claim in found))
     return found
+
+
+def _first_said(found: Sequence[Claim]) -> Sentence | None:
+    """The first sentence that says something beside politeness."""
+    for claim in found:
+        told = [w for w in claim.read.words if w.content and len(w.low) > 2 and "polite" not in w.tags]
+        if len(told) >= OPENING_WORDS:
+            return claim.read
+    return None
 
 
 def _look_around(found: Sequence[Claim]) -> None:
@@ -177,8 +206,8 @@ def _hand_on(found: Sequence[Claim]) -> None:
     or after a colon.
     """
     for at, claim in enumerate(found):
-        for act in claim.acts & {"open", "close", "strict"}:
-            if claim.anchors or _beside(claim, act) > 1:
+        for act in claim.acts & {"open", "close", "strict", "promise"}:
+            if claim.anchors or _beside(claim, act) > (act in ("open", "close")):
                 continue
             near = [
                 other
@@ -202,14 +231,17 @@ def worth(claim: Claim, known: Known, answered: bool) -> float:
     a name and a date.
     """
     new = [(anchor, anchor.weight * (KNOWN if known.holds(anchor) else 1.0)) for anchor in claim.anchors]
+    said = [word.stem for word in claim.words if word.content and not word.valued]
+    if len(said) > 1 and len(set(said)) == 1:  # "test test 123"
+        return 0.0
     if claim.said_by == "assistant":
-        return _assistant(claim, new)
+        return 0.0 if _echoes(claim, known) else _assistant(claim, new)
     exact, acts = sum(weight for _, weight in new), claim.acts
     act = _acted(claim, USER, known)
     if claim.read.asks and "open" not in acts:
         exact *= ASKED
         act = 0.0 if answered else min(act, 1.0)
-    total = exact + act + ABOUT * _about(claim, known)
+    total = exact + act + ABOUT * _about(claim, known) + OPENING * claim.opens * min(1.0, _substance(claim) / 3)
     return total * UNREAL if "unreal" in acts_of(claim.read) else total
 
 
@@ -225,8 +257,25 @@ def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
         exact = sum(weight * PLAIN.get(anchor.kind, FIGURE * (ADVISED if advice else 1.0)) for anchor, weight in new)
     else:
         exact = sum(weight for _, weight in new)
-    promised = "promise" in claim.acts and not advice and _substance(claim) >= 2
+    promised = not advice and _promises(claim) and _substance(claim) >= 2
     return exact + ASSISTANT["promise"] * promised + ASSISTANT["commit"] * (claim.committed and exact > 1)
+
+
+def _promises(claim: Claim) -> bool:
+    """Whether the speaker promises something himself: "I'll send", «напомню», not "you promised"."""
+    lex = claim.lexicon
+    if any("own" in word.tags for word in claim.words):
+        return "promise" in claim.acts
+    words = claim.read.words
+    marks = [at + size - 1 for tag, at, size in claim.read.phrases if tag == "promise" and at in claim.span]
+    return any(words[at].low.endswith(lex.own) for at in marks) if lex.own else bool(marks) and lex.code != "en"
+
+
+def _echoes(claim: Claim, known: Known) -> bool:
+    """Whether an answer only says again what the user has just said, or what one line holds."""
+    said = {word.stem for word in claim.words if word.content and len(word.low) > 2}
+    said = said.union(*(anchor.keys for anchor in claim.anchors))
+    return said <= known.heard or any(said <= line for line in known.lines)
 
 
 def acts_of(read: Sentence) -> set[str]:
@@ -266,13 +315,18 @@ def keys_of(claim: Claim) -> set[str]:
     return {word.stem for word in claim.words}.union(*(anchor.keys for anchor in claim.anchors))
 
 
-def present(texts: Sequence[str]) -> Known:
-    """What the present lines hold. Their stems are known, and the names among them."""
+def present(texts: Sequence[str], rows: Sequence[int] = ()) -> Known:
+    """What the present lines hold. Their stems are known, and the names among them. `rows` tells the first row of each:
+    what stands `beside` a line are the stems of the line before it if that was said in the same row.
+    """
     known = Known(tongue=language("\n".join(texts)))
     for at, text in enumerate(texts):
         lex = known.line_lexicon(text)
         one = sentence(text, lex)
-        known.standing.append(Claim(one, 0, len(one.words), mark(one, lex), acts_of(one), at, "user", lex))
+        line = Claim(one, 0, len(one.words), mark(one, lex), acts_of(one), at, "user", lex)
+        if at and rows and rows[at] == rows[at - 1]:
+            line.beside = known.standing[-1].stems
+        known.standing.append(line)
         known.learn(keys_of(known.standing[-1]))
         known.names |= {word.stem for word in one.words[1:] if word.text[0].isupper()}
     return known

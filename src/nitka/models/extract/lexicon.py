@@ -21,6 +21,7 @@ CYRILLIC = re.compile("[а-яёА-ЯЁіїєґІЇЄҐ]")
 LATIN = re.compile("[a-zA-ZÀ-ɏ]")
 HAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 BARE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+GIST_SIZE = 9.5  # tokens, about; a language in which words cost more asks for less
 PREFIX = 3  # entries that end in * are found by this many first letters
 
 
@@ -60,7 +61,11 @@ class Lexicon:
     nouns_capitalised: bool
     dotted_ordinals: bool  # "4. Juni"
     figures: Mapping[str, str]  # beginnings of number words, and the figure
+    gist: float  # size of a gist in tokens, about
+    people: str  # the stem of what a collective numeral counts («шестеро»); empty where there are none
     weak: tuple[str, ...]  # endings of words that describe: the first to be left out
+    own: tuple[str, ...]  # endings by which a promise is the speaker's own ("напомню"); see also the words "own"
+    told: tuple[str, ...]  # endings of a verb that only opens a report before a colon ("Уточнила: …")
     imperative: tuple[str, ...]  # endings of a command; with a negation before it, something that must not be done
 
     def at(self, lows: Sequence[str], at: int) -> list[tuple[str, int]]:
@@ -130,7 +135,11 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
         parts={tag: tuple(map(fold, inner)) for tag, inner in data.get("parts", {}).items()},
         function=frozenset(fold(word) for word in (*lists.get("function", ()), *lists.get("link", ()))),
         figures={fold(word): str(figure) for word, figure in data.get("figures", {}).items()},
+        gist=float(forms.get("gist", GIST_SIZE)),
+        people=str(forms.get("people", "")),
         weak=tuple(forms.get("weak", ())),
+        own=tuple(forms.get("own", ())),
+        told=tuple(forms.get("told", ())),
         imperative=tuple(forms.get("imperative", ())),
         nouns_capitalised=bool(forms.get("nouns_capitalised", False)),
         dotted_ordinals=bool(forms.get("dotted_ordinals", False)),

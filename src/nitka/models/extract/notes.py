@@ -17,8 +17,8 @@ from nitka.models.extract.replace import replaced_lines
 from nitka.models.extract.writer import estimate, full_text, gist_text
 from nitka.types import Line, Message, Proposal
 
-WORTH = 1.2  # below this nothing is written
-FULLNESS = 1.0  # what is asked for on top of that when the summary is full, from ROOMY on
+WORTH = 0.9  # below this nothing is written
+FULLNESS = 1.5  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
 CHOICE = 6  # words of a clause that goes on with an open question
 
@@ -39,7 +39,7 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
     `cap` is the summary's cap in tokens, of which the size of a line is only estimated here. The same arguments
     give the same proposal.
     """
-    known = present([line.text for line in lines])
+    known = present([line.text for line in lines], [line.first for line in lines])
     standing = tuple(known.standing)
     notes = _settled(_take_notes(known, messages))
     notes = [replace(note, replaced=replaced_lines(standing, note.claims)) for note in notes]
@@ -59,7 +59,7 @@ def _settled(notes: Sequence[Note]) -> list[Note]:
     """The notes without those that a later one of the same messages replaces."""
     gone: set[int] = set()
     several = len({note.line.last for note in notes}) > 1
-    standing = present([note.line.full for note in notes]).standing if several else []
+    standing = present([n.line.full for n in notes], [n.line.first for n in notes]).standing if several else []
     for at, note in enumerate(notes):
         earlier = [i for i in range(at) if notes[i].line.last < note.line.first]
         gone |= {earlier[i] for i in replaced_lines([standing[i] for i in earlier], note.claims)} if earlier else set()
@@ -95,6 +95,9 @@ def _groups(found: Sequence[Claim]) -> list[list[Claim]]:
         span = [i for i in span if i not in taken]
         taken.update(span)
         before = groups[-1][-1] if groups else None
+        if len(span) == 1 and not claim.label and _bare(claim):
+            if before is None or before.read is not claim.read:
+                continue
         if before is not None and span[0] and before is found[span[0] - 1] and _belongs(found[span[0]], before):
             groups[-1].extend(found[i] for i in span)
         else:
@@ -121,6 +124,11 @@ def _span(found: Sequence[Claim], at: int) -> list[int]:
     return [at, at + 1] if plain else [at]
 
 
+def _bare(claim: Claim) -> bool:
+    """Nothing but figures that are no day: a reader could not tell what they are of."""
+    return bool(claim.anchors) and all(a.kind in ("number", "money", "time", "weekday") for a in claim.anchors)
+
+
 def _other_choice(claim: Claim, before: Claim) -> bool:
     """The short clause after an open question that goes on with it: "… the boat, and I the chair"."""
     joined = claim.start < claim.end and "joiner" in claim.words[0].tags
@@ -140,7 +148,7 @@ def _topic(claim: Claim) -> bool:
 
 def _belongs(claim: Claim, before: Claim) -> bool:
     """Whether the claim goes on in the line of the one just before it: a bare value, "she …", "and I: the other"."""
-    if before.read is claim.read and not claim.label:
+    if before.read is claim.read and (not claim.label or {"correct", "other"} <= claim.acts):
         return True
     named = any(anchor.kind == "name" for anchor in claim.anchors)
     pronoun = any("third" in word.tags for word in claim.words[:2])

@@ -22,6 +22,7 @@ PENDING = 4  # lines among which a request for another day is looked for
 RECENT = 24  # lines among which an appointment that is moved is looked for
 SAME = 2  # parts that two values share when they are the same one said in other words (a day and its month)
 CLEAR = 2  # topical words with which a note says what it is about; with fewer it is read with what stands before it
+MANY = 6  # topical words of a line that surely says more than its value
 STATED = 1.25  # weight up to which a value states nothing by itself (a bare "two", "two days")
 ALIKE = 0.6  # of all topical words of a line and of a note that are the same when one is the other with another value
 
@@ -44,7 +45,10 @@ def replaced_lines(standing: Sequence[Claim], claims: tuple[Claim, ...]) -> froz
     """Positions of the standing lines whose every statement a new note, made of these claims, replaces."""
     new = _new(claims)
     found = {
-        at for at, line in enumerate(standing) if _gives_anew(line, new) and (_named(line, new) or _revised(line, new))
+        at
+        for at, line in enumerate(standing)
+        if (_gives_anew(line, new) and (_named(line, new) or _revised(line, new) or _same_matter(line, new)))
+        or _renamed(line, new)
     }
     asked = _asked_to_move(standing)
     if not found and not new.asks and ("move" in new.acts or asked):
@@ -77,7 +81,9 @@ def _vague(claim: Claim, anchor: Anchor) -> bool:
 def _units(claim: Claim) -> set[str]:
     """What the amounts of a claim are amounts of, as far as it is said."""
     spans = (claim.read.words[a.start : a.end] for a in _values(claim) if FAMILY[a.kind] == "amount")
-    return {word.stem for span in spans for word in span if not word.valued and word.content}
+    words = [word for span in spans for word in span if word.content]
+    people = {claim.lexicon.people for word in words if word.valued and "counted" in word.tags} - {""}
+    return {word.stem for word in words if not word.valued} | people
 
 
 def _topic(claim: Claim) -> set[str]:
@@ -85,7 +91,9 @@ def _topic(claim: Claim) -> set[str]:
     words = claim.read.words[claim.start : claim.end]
     valued = {at for a in claim.anchors if a.kind in FAMILY for at in range(a.start - claim.start, a.end - claim.start)}
     return {
-        word.stem for at, word in enumerate(words) if _topical(word) and (at not in valued or "counted" in word.tags)
+        word.stem
+        for at, word in enumerate(words)
+        if _topical(word) and (at not in valued or not word.valued or "counted" in word.tags)
     }
 
 
@@ -115,11 +123,16 @@ def _gives_anew(line: Claim, new: New) -> bool:
     families = {FAMILY[anchor.kind] for anchor in values}
     if len(families) != 1 or any(anchor.kind in ("code", "title") for anchor in line.anchors):
         return False
+    if len(_topic(line)) >= MANY and not _topic(line) <= new.topic:
+        return False
     dated = any(anchor.kind in ("date", "weekday") for anchor in values)
     fresh = [a for a in new.values if FAMILY[a.kind] in families and not (dated and a.kind == "time")]
     old = set().union(*(anchor.keys for anchor in values))
     units, others = _units(line), set().union(*(_units(claim) for claim in new.claims))
     if "amount" in families and units.isdisjoint(others) and (units and others or not new.acts & {"correct", "move"}):
+        return False
+    counted = {word.stem for word in line.words if word.stem in units and "money" not in word.tags}
+    if "amount" in families and counted and not others and counted.isdisjoint(new.topic):
         return False
     again = any(_same(anchor.keys, old) for anchor in fresh)
     return bool(fresh) and not again
@@ -160,9 +173,65 @@ def _revised(line: Claim, new: New) -> bool:
     if new.asks:
         return False
     if new.acts & {"correct", "move"} and _moves(line, new):
-        return bool(_heads(line) & new.topic)
+        heads = _heads(line)
+        if not heads and _units(line) & set().union(*(_units(claim) for claim in new.claims)):
+            return True
+        day = all(FAMILY[anchor.kind] == "day" for anchor in _values(line))
+        return bool((heads | line.beside if day and len(heads) < CLEAR else heads) & new.topic)
     topic, own = _topic(line), set().union(*(_topic(claim) for claim in new.claims))
     return len(topic & own) >= max(1.0, ALIKE * len(topic | own)) and len(topic & own) * 2 > len(topic)
+
+
+def _same_matter(line: Claim, new: New) -> bool:
+    """Without a mark of change: all the line speaks of is said again, and of the same person or thing as the line
+    before it ("starts on the 3rd" after "the roofer, Efim").
+    """
+    own = set().union(*(_topic(claim) for claim in new.claims))
+    topic = _topic(line)
+    return not new.asks and bool(topic) and topic <= own and not line.beside.isdisjoint(own - topic)
+
+
+def _renamed(line: Claim, new: New) -> bool:
+    """The line holds nothing exact but a name, and the note says that another stands in its place: the message names
+    the former one and marks a change while both speak of one matter, or a wish to go somewhere became a journey.
+    """
+    if new.asks or len(line.anchors) != 1 or line.anchors[0].kind not in ("name", "title") or "strict" in line.acts:
+        return False
+    former = line.anchors[0].keys
+    told = [claim for claim in new.claims if {"correct", "other"} <= claim.acts] or new.claims
+    names = [anchor.keys for claim in told for anchor in claim.anchors if anchor.kind in ("name", "title")]
+    if not names or any(keys & former for keys in names):
+        return False
+    return _put_aside(line, former, new) or _went_elsewhere(line, new)
+
+
+def _put_aside(line: Claim, former: frozenset[str], new: New) -> bool:
+    spoken = [anchor.keys for claim in new.claims for anchor in (*claim.before, *claim.read_anchors)]
+    if any(keys <= former for claim in new.claims for keys in _former(claim) if keys):
+        return True
+    if not new.acts & {"correct", "move"}:
+        return False
+    topic = _topic(line) - former
+    if any(keys & former for keys in spoken):
+        return not topic or bool(topic & new.topic) or bool(line.acts & {"decide", "promise", "open"})
+    return bool(new.acts & {"other"}) and bool(topic & set().union(*(_topic(claim) for claim in new.claims)))
+
+
+def _went_elsewhere(line: Claim, new: New) -> bool:
+    """ "We want to go to the Azores", then "we fly to Madeira": the same preposition before another name."""
+    if not line.acts & {"decide", "go"}:
+        return False
+    return any(
+        "go" in acts_of(claim.read) and _preposition(claim, anchor) & _preposition(line, line.anchors[0])
+        for claim in new.claims
+        for anchor in claim.anchors
+        if anchor.kind == "name"
+    )
+
+
+def _preposition(claim: Claim, anchor: Anchor) -> set[str]:
+    before = claim.read.words[max(0, anchor.start - 1) : anchor.start]
+    return {word.low for word in before if "link" in word.tags}
 
 
 def _asked_to_move(standing: Sequence[Claim]) -> set[int]:
@@ -191,9 +260,10 @@ def _moved(standing: Sequence[Claim], new: New) -> set[int]:
 
 
 def _appointment(line: Claim) -> bool:
-    """A weekday with a date or a time."""
+    """A weekday with a date or a time, or a date with a time."""
     tags = set().union(*(word.tags for word in line.read.words if word.anchor >= 0))
-    return "weekday" in tags and any(anchor.kind in ("date", "time") for anchor in line.anchors)
+    kinds = {anchor.kind for anchor in line.anchors}
+    return ("weekday" in tags and bool(kinds & {"date", "time"})) or kinds >= {"date", "time"}
 
 
 def _day(line: Claim) -> set[str]:

@@ -144,6 +144,8 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
     for earlier, word in pairwise(words):
         if "capital_month" in word.tags and word.text[0].isupper() and _dates(earlier):
             word.tags = {"month"}
+        if "one" in word.tags and "number" in earlier.tags:  # «сорок один»
+            word.tags = {"number"}
     for word in words:
         word.content = word.tags.isdisjoint(CONTENTLESS)
         word.valued = (
@@ -199,6 +201,14 @@ def segments(read: Sentence) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
+def _aside(read: Sentence, at: int) -> bool:
+    """The comma only sets off a filler inside the clause: "remind me, please, on Monday"."""
+    words = read.words
+    opens = "filler" in words[at].tags and at + 1 < len(words) and "," in words[at + 1].gap
+    closes = "filler" in words[at - 1].tags and "," in words[at - 1].gap
+    return at > 1 and (opens or closes)
+
+
 def _cut_before(read: Sentence, at: int, start: int, subordinate: bool) -> bool:
     word, before = read.words[at], read.words[at - 1]
     if word.anchor >= 0 and word.anchor == before.anchor:
@@ -206,6 +216,8 @@ def _cut_before(read: Sentence, at: int, start: int, subordinate: bool) -> bool:
     if subordinate:
         return True
     mark = SPLIT.search(word.gap)
+    if mark and mark.group() == "," and _aside(read, at):
+        return False
     if mark:
         return not (mark.group()[0] in ":：" and at - start <= 6)
     if DASH.search(word.gap):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 
 from nitka.models.extract.anchors import number_runs
@@ -16,10 +17,11 @@ from nitka.models.extract.judge import Claim
 from nitka.models.extract.text import Word
 
 FULL_WORDS = 16
-GIST_SIZE = 9.5  # tokens, about
 LABELS = 1  # content words kept beside the anchors, at least
 TOPIC = 0.6  # what the first word of content, which often says what the clause is about, is worth to a gist
 OPEN_EXTRA = 4.0  # tokens more for a question that stays open: its choices must be there
+THOUSANDS = 10  # from here on "forty-three five hundred" is 43 500
+HUNDREDS = range(100, 1000, 100)
 OBJECT = 1.0  # what must or must not be
 BARE_LABELS = 3  # where there are no anchors
 SAID = {"strict", "open"}  # acts whose object must not be lost with the mark
@@ -36,14 +38,14 @@ def full_text(claim: Claim) -> str:
     return _join(claim, sorted(keep))
 
 
-def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
-    """The clause as one would note it down: anchors, negations, and the nearest words of content, about `size`
-    tokens in all.
+def gist_text(claim: Claim) -> str:
+    """The clause as one would note it down: anchors, negations, and the nearest words of content, about as many tokens
+    in all as the lexicon says.
     """
     spoken = _spoken(claim)
     inside = claim.read.words
     kept = {at for at in spoken if inside[at].anchor >= 0}
-    left = size + OPEN_EXTRA * ("open" in claim.acts) - sum(estimate(inside[at].text) for at in kept)
+    left = claim.lexicon.gist + OPEN_EXTRA * ("open" in claim.acts) - sum(estimate(inside[at].text) for at in kept)
     near = frozenset(kept)
     labels = BARE_LABELS if not near else LABELS + (not claim.acts.isdisjoint(SAID))
     loose = (at for at in spoken if inside[at].content and at not in near)
@@ -52,7 +54,8 @@ def gist_text(claim: Claim, size: float = GIST_SIZE) -> str:
         if left < 0 and rank >= labels:
             break
         kept.add(at)
-    kept |= {at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None}
+    bearing = [at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None]
+    kept |= {*bearing, *(after for at in bearing for after in _denied(inside, at, claim.end))}
     kept |= {at for at in spoken if _links(inside, at, kept, claim.end)}
     return _join(claim, sorted(kept), _figures(claim))
 
@@ -63,7 +66,14 @@ def _figures(claim: Claim) -> dict[int, str]:
     """
     words = claim.words
     written: dict[int, str] = {}
-    for start, end, value in number_runs(words, claim.lexicon):
+    runs = number_runs(words, claim.lexicon)
+    for (start, middle, value), (again, end, rest) in pairwise(runs):
+        if middle == again and THOUSANDS <= value < 1000 and rest in HUNDREDS and words[again].gap == " ":
+            written |= {claim.start + at: "" for at in range(start + 1, end)}
+            written[claim.start + start] = f"{value} {rest}"
+    for start, end, value in runs:
+        if claim.start + start in written:
+            continue
         thousands = end - start > 1 and value >= 1000 and value % 1000 == 0
         dated = end < len(words) and "month" in words[end].tags and words[end].gap == " "
         if not dated and end - start - thousands < 2:
@@ -91,6 +101,8 @@ def _spoken(claim: Claim) -> list[int]:
     }
     dropped -= {at for at in dropped if "keep" in words[at].tags}
     spoken = [at for at in range(claim.start, claim.end) if at not in dropped]
+    if _reports(claim, spoken):
+        spoken.pop(0)
     while spoken and words[spoken[0]].tags & {"joiner", "subordinate", "lead"} and words[spoken[0]].anchor < 0:
         spoken.pop(0)
     while (
@@ -100,6 +112,14 @@ def _spoken(claim: Claim) -> list[int]:
     ):
         spoken.pop()
     return spoken
+
+
+def _reports(claim: Claim, spoken: Sequence[int]) -> bool:
+    """The clause opens with a verb that only says that somebody said or found what follows after the colon."""
+    if len(spoken) < 3 or not claim.lexicon.told:
+        return False
+    first, second = (claim.read.words[at] for at in spoken[:2])
+    return ":" in second.gap and first.low.endswith(claim.lexicon.told) and not first.tags & {"decide", "close"}
 
 
 def _least(claim: Claim, keep: Sequence[int]) -> int | None:
@@ -142,6 +162,13 @@ def _bears_on(words: Sequence[Word], at: int, kept: set[int], end: int) -> int |
     нельзя»).
     """
     return next((i for i in (*range(at + 1, min(at + 4, end)), at - 1, at - 2) if i in kept), None)
+
+
+def _denied(words: Sequence[Word], at: int, end: int) -> list[int]:
+    """The word right after a negation: "not leave", «не ниже», «без пропуска»."""
+    if "negation" not in words[at].tags:
+        return []
+    return [i for i in range(at + 1, min(at + 3, end)) if not words[i].tags & {"function", "filler"}][:1]
 
 
 def _links(words: Sequence[Word], at: int, kept: set[int], end: int) -> bool:
