@@ -110,14 +110,15 @@ def _whole(message: Message, text: str, read: _Read, *, kept_out: bool) -> _Read
 
 
 def _by_rules(scene: Scene, found: _Found, *, whole: bool) -> None:
+    taken: list[tuple[engine.Rule, tuple[int, int]]] = []
     for rule, candidate, span in engine.found(scene, whole=whole):
-        used = any(first < span[1] and last > span[0] for first, last in found.spans)
+        used = any(other is not rule and first < span[1] and last > span[0] for other, (first, last) in taken)
         same = any(_same(candidate, other) for other in found.candidates)
-        fresh = span not in found.spans
-        if (used and not rule.also and fresh) or same:
+        if (used and not rule.also) or same:
             continue
         found.candidates.append(candidate)
-        found.spans.append(span)
+        taken.append((rule, span))
+    found.spans += [span for _, span in taken]
 
 
 def _naming(mention: Mention, scene: Scene, read: _Read) -> Iterator[Candidate]:

@@ -33,6 +33,11 @@ _TIMED = re.compile(
     r"|кажд|по (?:утрам|вечерам|понед|вторн|сред|четв|пятн|субб|воскр)|утра|вечера"
 )
 _TOPIC_CHARS = 80
+_MEANT_TO_BE_KEPT = re.compile(
+    r"(?i)(?:\bthat|:|\bdown|\bnote|\bmind|\brecord|запомни|запиши|учти|в виду|заметь|отметь)"
+)
+_OWN = re.compile(r"(?i)(?:\w+ ){0,2}(?:i|we|my|our|me|us)\b")
+_YOURS = re.compile(r"(?i)\b(?:you|your|yours|yourself)\b")
 _NOT = re.compile(r"(?i)(?:\bnot|instead of|(?<!\w)не|вместо)(?: an?| the)? $")
 
 
@@ -87,7 +92,8 @@ def remembered(scene: Scene, spans: Sequence[tuple[int, int]]) -> Candidate | No
     if kept_out or any(first < end and last > start for first, last in spans):
         return None
     value = match["rest"].strip(" \t\n.!,;")
-    if len(value) < 4 or scene.sentence.asks:
+    told = _MEANT_TO_BE_KEPT.search(text[match.start() : start]) or _OWN.match(value)
+    if len(value) < 4 or scene.sentence.asks or not told or _YOURS.search(value):
         return None
     slot = "schedule" if _TIMED.search(value) else "note"
     quote = scene.message.text[scene.sentence.start + start : scene.sentence.start + end].strip()

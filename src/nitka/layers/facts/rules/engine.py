@@ -38,7 +38,7 @@ BLOCKING = frozenset(
 )
 _SELF = re.compile(r"(?i)(?:i|we|i'?m|me|us|my|our|я|мы|мне|нам|у меня|у нас|меня|нас|мной|со мной)")
 _SUBJECTS = re.compile(
-    r"(?i)(?<![\w’'])(?P<self>i|we|im|я|мы|мне|нам|меня|нас)(?:(?![\w])|(?=['’]))|(?<![\w’'])(?P<third>he|she|hes|shes|он|она|ему|ей|него|неё|нее|нему|ней)(?!\w)"
+    r"(?i)(?<![\w’'])(?P<self>i|we|im|я|мы|мне|нам|меня|нас)(?:(?![\w])|(?=['’]))|(?<![\w’'])(?P<you>you|ты|вы)(?![\w])|(?<![\w’'])(?P<third>he|she|hes|shes|он|она|ему|ей|него|неё|нее|нему|ней)(?!\w)"
 )
 
 
@@ -166,14 +166,16 @@ def _outcome(rule: Rule, match: re.Match[str], scene: Scene) -> tuple[str, str] 
     return ("retract", rule.slot) if rule.denied == "retract" else ("assert", rule.denied)
 
 
-_NOBODY = Person("", "", "")
 _ME = Person(USER, "", "")
+_YOU = Person("", "", "")  # the assistant: nothing is kept about it
 
 
 def _who(rule: Rule, match: re.Match[str], scene: Scene) -> Person | None:
     """The one of whom it is said; `_ME` for the user, None when it cannot be known."""
     groups = match.groupdict()
     person = _said_of(groups, match, scene) if rule.who != "self" else _ME
+    if person is _YOU:
+        return None
     if (rule.who == "other" or (rule.free and _has_subject(match, scene))) and person is _ME:
         return None
     return person
@@ -232,7 +234,8 @@ def _nearest(scene: Scene, place: int, *, third: bool) -> Person | None:
     """The subject that words without one inherit: the nearest before them in the sentence."""
     marks: list[tuple[int, Person | None]] = []
     for match in _SUBJECTS.finditer(scene.sentence.text, 0, place):
-        marks.append((match.start(), _ME if match["self"] else _meant(match["third"], match.start(), scene)))
+        third_person = match["third"] and _meant(match["third"], match.start(), scene)
+        marks.append((match.start(), _ME if match["self"] else _YOU if match["you"] else third_person or None))
     marks += [(mention.start, mention.person) for mention in scene.mentions if mention.end <= place]
     fitting = [(at, person) for at, person in marks if person is not None and not (third and person is _ME)]
     return max(fitting, key=lambda mark: mark[0])[1] if fitting else None

@@ -115,6 +115,8 @@ def meant(pronoun: str, cast: Sequence[Person], *, near: bool = False) -> Person
     """Whom a pronoun of the third person means: the one last mentioned whom it fits; one without a name only when
     `near`."""
     word = pronoun.casefold()
+    if word in ("they", "они"):
+        return None  # of several nothing single is said
     wanted = "m" if word in _HE else "f" if word in _SHE else ""
     fits = [person for person in reversed(cast) if not wanted or person.gender in ("", wanted)]
     return next((person for person in fits if person.name or near), next(iter(fits), None))
@@ -197,7 +199,7 @@ def _related_patterns(en: str, ru: str) -> list[str]:
     return [
         rf"(?<![\w’'-])(?:(?P<own>my|our|his|her|their|your|the|a|an)\s+(?:(?!{en[8:-1]})[\w-]+\s+)?)?{en}"
         rf"(?:,? (?:is |who['’]?s )?(?:called|named) |['’]s name(?: is|['’]s) |,? )(?P<name>{_NAME})",
-        rf"(?P<name>{_NAME}),? (?:is |['’]s )?(?P<own>my|our)(?: [\w-]+)?? {en}\b",
+        rf"(?P<name>{_NAME})(?:, | is |['’]s )(?P<own>my|our)(?: [\w-]+)?? {en}\b",
         rf"\b(?P<own>my|our)(?: [\w-]+)? {en}(?: is|['’]s) (?P<name>{_NAME})(?=\s*(?:[,.!;)]|$))",
         rf"(?<!\w)(?:(?P<own>мо[йяеюи]\w?\w?|наш\w?\w?|тво\w+|ваш\w*|его|её|ее|их)\s+)?{ru}(?: (?:мо[йяеюи]|наш\w?))?"
         rf"(?:,? (?:зовут|звать|по имени) |[ ,]{{1,2}})(?P<name>{_RU_NAME})",

@@ -27,6 +27,7 @@ _EMPTY = re.compile(
     r"(?i)(?:it|this|that|them|these|those|you|him|her|us|me|one|ones|thing|things|stuff|idea|ideas|way|sound|look|"
     r"everything|anything|something|"
     r"nothing|everyone|job|answer|help|lot|bit|part|fact|time|chat|name|plan|option|first|second|last|rest|"
+    r"watching|playing|having|doing|going|making|being|seeing|getting|trying|spending|finding|working|helping|"
     r"это|то|его|её|ее|их|тебя|вас|так|всё|все|вещь|штука|дело|идея|вариант|очень|когда|ответ|помощь|что-то|"
     r"кое-что|себя|друг друга)"
 )
