@@ -28,14 +28,22 @@ async def address(vault: Vault, user: User, session: str | None) -> tuple[bytes,
 
 
 async def sessions(vault: Vault, user: User) -> tuple[SessionInfo, ...]:
-    """The conversations that hold messages, the latest first."""
+    """The conversations that hold messages, the latest first; those that do not open come last, marked."""
     owner = await find_owner(vault, user)
     if owner is None:
         return ()
-    infos = [codec.open_session(owner, row) async for row in _session_rows(vault, owner)]
+    infos = [_info(owner, row) async for row in _session_rows(vault, owner)]
     return tuple(
         sorted((info for info in infos if info.messages), key=lambda info: info.last or info.started, reverse=True)
     )
+
+
+def _info(owner: Owner, row: SessionRow) -> SessionInfo:
+    """What a session's row says of it. One that does not open must hide neither itself nor the others."""
+    try:
+        return codec.open_session(owner, row)
+    except Damaged:
+        return SessionInfo(id="", channel="", messages=row.head, started=codec.EPOCH, last=None, damaged=True)
 
 
 async def history(vault: Vault, user: User, session: str, *, before: int | None, limit: int) -> tuple[Message, ...]:
@@ -72,21 +80,42 @@ async def set_watch_memory(vault: Vault, user: User, session: str, memory: Mappi
 async def export(
     vault: Vault, user: User, *, derived: Callable[[Summary], dict[str, Any]] | None
 ) -> AsyncIterator[dict[str, Any]]:
-    """Records of each session, oldest message first; with `derived` also what was made from it."""
+    """Records of each session, oldest message first; with `derived` also what was made from it.
+
+    What does not open is marked in its place: a message {"seq", "damaged"}, a session {"session": None, "damaged"}
+    before its messages, what was made from it {"summary": None, "damaged"}.
+    """
     owner = await find_owner(vault, user)
     if owner is None:
         return
     rows = [row async for row in _session_rows(vault, owner)]
-    infos = [(codec.open_session(owner, row), row) for row in rows]
-    for info, row in sorted(infos, key=lambda item: item[0].started):
+    infos = [(_info(owner, row), row) for row in rows]
+    for info, row in sorted(infos, key=lambda item: (item[0].damaged, item[0].started)):
+        name = {"session": None if info.damaged else info.id}
+        if info.damaged:
+            yield {**name, "damaged": True}
         thread = Thread(owner, row.session, row.incarnation)
         async for record in _messages(vault, thread, row.head):
-            yield {"session": info.id, **record}
+            yield {**name, **record}
         if derived is not None:
-            yield {"session": info.id, "summary": derived(await _summary(vault, thread))}
-            watched = await watching.watched(vault, thread)
-            if watched.memory or watched.alerts:
-                yield {"session": info.id, "watch": {"memory": watched.memory, "alerts": list(watched.alerts)}}
+            async for record in _derived(vault, thread, derived):
+                yield {**name, **record}
+
+
+async def _derived(
+    vault: Vault, thread: Thread, derived: Callable[[Summary], dict[str, Any]]
+) -> AsyncIterator[dict[str, Any]]:
+    """What was made from a session."""
+    try:
+        yield {"summary": derived(await _summary(vault, thread))}
+    except Damaged:
+        yield {"summary": None, "damaged": True}
+    try:
+        watched = await watching.watched(vault, thread)
+        if watched.memory or watched.alerts:
+            yield {"watch": {"memory": watched.memory, "alerts": list(watched.alerts)}}
+    except Damaged:
+        yield {"watch": None, "damaged": True}
 
 
 async def _messages(vault: Vault, thread: Thread, head: int) -> AsyncIterator[dict[str, Any]]:

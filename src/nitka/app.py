@@ -263,7 +263,7 @@ class Nitka:
         return done if only else add(done, Settled(erased=await acts.finish_erasures(self._vault)))
 
     async def sessions(self, user: str | User) -> tuple[SessionInfo, ...]:
-        """The user's conversations, the latest first."""
+        """The user's conversations, the latest first. One that does not open comes last, marked `damaged`."""
         self._ready()
         return await acts.sessions(self._vault, as_user(user))
 
@@ -298,7 +298,8 @@ class Nitka:
         """Everything that was said, session by session, oldest first, as plain JSON values; "all" adds what was
         made from it.
 
-        A row that does not open is given as {"damaged": number}; the rest is given all the same.
+        What does not open is marked and the rest is given all the same: a message as {"session", "seq", "damaged"},
+        a whole conversation as {"session": None, "damaged"} before those of its messages that open.
         """
         self._ready()
         return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)

@@ -244,13 +244,18 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """One conversation of a user."""
+    """One conversation of a user.
+
+    One whose row does not open is `damaged`: then the id is empty, `started` is 1970, and `messages` counts forgotten
+    rows too. Its messages may well open: they are in the export.
+    """
 
     id: str
     channel: str
     messages: int  # live rows
     started: datetime
     last: datetime | None
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from nitka import sync
 from nitka.cli.door import Door, ModelName, StoreUrl, UserId, own_folders, store_of, visible
 from nitka.cli.why import receipt_table
 from nitka.config import Settings
-from nitka.errors import Damaged, ModelError, NitkaError
+from nitka.errors import ModelError, NitkaError
 from nitka.types import Erased, Receipt
 from nitka.world import random_bytes, system_clock
 
@@ -115,13 +115,11 @@ def new_session() -> str:
 
 def _latest(talk: Talk) -> str | None:
     """The latest conversation held here, if there is one; a person is told that it goes on."""
-    try:
-        infos = talk.nitka.sessions(talk.user)
-    except Damaged as error:  # told, and no reason not to talk: a new conversation does not need the damaged one
+    infos = talk.nitka.sessions(talk.user)
+    if lost := sum(info.damaged for info in infos):  # told, and no reason not to talk
         talk.failed = True
-        talk.door.fail(error)
-        return None
-    latest = next((info for info in infos if info.channel == CHANNEL), None)
+        talk.door.tell(talk.door.texts.error.format(text=talk.door.texts.damaged_sessions.format(count=lost)))
+    latest = next((info for info in infos if info.channel == CHANNEL and not info.damaged), None)
     if latest is None:
         return None
     if talk.door.interactive:

@@ -17,7 +17,7 @@ from nitka import sync
 from nitka.cli.chat import tell_erased
 from nitka.cli.door import Door, StoreUrl, Yes, visible
 from nitka.cli.markdown import to_markdown
-from nitka.errors import BadInput, Damaged
+from nitka.errors import BadInput
 
 app = typer.Typer()
 
@@ -58,7 +58,7 @@ def export(
     Conversation by conversation, oldest first.
     """
     door: Door = ctx.obj
-    bad: list[tuple[int, int]] = []
+    bad: list[str] = []
     count = 0
     with door.opened(door.settings(store)) as nitka:
         records = _watched(nitka.export(user, what=what.value), bad)
@@ -73,19 +73,25 @@ def export(
     if output is not None:
         door.tell(door.texts.written.format(path=output))
     if bad:
-        places = ", ".join(f"{session}:{seq}" for session, seq in bad)
-        door.stop(door.texts.unreadable_rows.format(places=places))
+        door.stop(door.texts.unreadable_rows.format(places=", ".join(bad)))
 
 
-def _watched(records: Iterable[dict[str, Any]], bad: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """The records as they are; remembers those that do not open as (conversation, message), the first being 1."""
+def _watched(records: Iterable[dict[str, Any]], bad: list[str]) -> Iterator[dict[str, Any]]:
+    """The records as they are; remembers the places of those that do not open: "2" is the second conversation itself,
+    "2:7" its message 7, "2:summary" what was made from it.
+    """
     session, number = None, 0
     for record in records:
-        if record.get("session") != session:
+        whole = record.get("damaged") and not record.keys() - {"session", "damaged"}
+        if whole or record.get("session") != session:
             session, number = record.get("session"), number + 1
         if record.get("damaged"):
-            bad.append((number, record["seq"]))
+            what = record.get("seq", next((key for key, value in record.items() if key in MADE and value is None), ""))
+            bad.append(f"{number}:{what}" if what != "" else str(number))
         yield record
+
+
+MADE = ("summary", "watch")
 
 
 def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -138,13 +144,10 @@ def forget(
 
 
 def _question(door: Door, nitka: sync.Nitka, user: str, session: str | None, turn: int | None) -> str:
-    """What is asked before forgetting. A row that does not open must not stand in the way of forgetting it."""
+    """What is asked before forgetting."""
     if session is not None:
         return door.texts.confirm_session if turn is None else door.texts.confirm_turn
-    try:
-        infos = nitka.sessions(user)
-    except Damaged:
-        return door.texts.confirm_user.format(sessions="?", messages="?")
+    infos = nitka.sessions(user)
     return door.texts.confirm_user.format(sessions=len(infos), messages=sum(info.messages for info in infos))
 
 

@@ -22,6 +22,10 @@ def to_markdown(records: Iterable[Record], texts: Texts) -> Iterator[str]:
     """The pieces of the document, each ending in a newline."""
     session: object = None
     for record in records:
+        if not record.keys() - {"session", "damaged"}:
+            session = None
+            yield f"# {texts.session_damaged}\n\n"
+            continue
         if "session" in record and record["session"] != session:
             session = record["session"]
             yield f"# {texts.session.format(name=_one_line(str(session)))}\n\n"
@@ -29,10 +33,12 @@ def to_markdown(records: Iterable[Record], texts: Texts) -> Iterator[str]:
 
 
 def _record(record: Record, texts: Texts) -> str:
-    if record.get("damaged"):
+    if record.get("damaged") and "seq" in record:
         return f"*({texts.unreadable.format(seq=record['seq'])})*\n\n"
     if "role" in record:
         return _message(record, texts)
+    if record.get("damaged"):
+        return f"*({texts.unreadable_made})*\n\n"
     if "summary" in record:
         return _summary(record["summary"], texts)
     rest = {name: value for name, value in record.items() if name != "session"}

@@ -90,7 +90,7 @@ def test_why_before_anything_was_asked(cli: Any) -> None:
 
 def test_why_shows_what_was_shortened(cli: Any) -> None:
     """With a small budget the history gives way, and the table says so."""
-    long = "The cake for the party on Friday has three layers and forty candles. " * 4
+    long = "The cake for the party on Friday has three layers and forty candles. " * 8
     out = cli("chat", "--budget", "400", lines=f"{long}\n{long}\n{long}\nAnd?\n/why\n").out
     assert "shortened history" in out
 

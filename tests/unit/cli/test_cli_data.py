@@ -105,6 +105,39 @@ def test_a_damaged_row_is_named_and_the_rest_given(cli: Any, filled: Path) -> No
     assert "does not open" in cli("export", "--user", "anna", "--format", "markdown").out
 
 
+def test_a_damaged_conversation_hides_no_other(cli: Any, filled: Path) -> None:
+    """Its messages are given without its name, after a mark; it is named in the complaint."""
+    with closing(sqlite3.connect(filled)) as db, db:
+        assert db.execute("update sessions set body = zeroblob(200) where head = 4").rowcount == 1
+    result = cli("export", "--user", "anna")
+    records = [json.loads(line) for line in result.out.splitlines()]
+    lost = [record for record in records if record["session"] is None]
+    assert lost[0] == {"session": None, "damaged": True}
+    assert [record["seq"] for record in lost[1:]] == [0, 1, 2, 3]
+    assert [record["text"] for record in records[:2]] == ["Привет.", "Здравствуйте."]
+    assert "): 2. " in result.complaint
+    page = cli("export", "--user", "anna", "--format", "markdown").out
+    assert "does not open" in page and "I am Boris" not in page and "> Hello." in page
+
+
+def test_what_was_made_from_a_conversation_is_damaged_by_itself(cli: Any, home: Path) -> None:
+    cli("chat", "--user", "anna", lines="".join(f"Vera is {age}.\n" for age in range(30, 38)))
+    with closing(sqlite3.connect(home / ".local/share/nitka/nitka.db")) as db, db:
+        assert db.execute("update folds set body = zeroblob(200)").rowcount == 1
+    result = cli("export", "--user", "anna", "--what", "all")
+    records = [json.loads(line) for line in result.out.splitlines()]
+    assert sum("text" in record for record in records) == 16
+    assert [record["damaged"] for record in records if "summary" in record] == [True]
+    assert "1:summary" in result.complaint
+    assert "does not open" in cli("export", "--user", "anna", "--what", "all", "--format", "markdown").out
+
+
+def test_forgetting_everything_asks_though_a_conversation_is_damaged(cli: Any, filled: Path) -> None:
+    with closing(sqlite3.connect(filled)) as db, db:
+        db.execute("update sessions set body = zeroblob(200)")
+    assert "messages: 6" in cli("forget", "--user", "anna", "--yes").out
+
+
 def damage(path: Path, seq: int) -> None:
     """Flips the last byte of the rows with this number."""
     with closing(sqlite3.connect(path)) as db, db:

@@ -105,7 +105,7 @@ def test_a_damaged_conversation_is_told_and_another_can_be_held(cli: Any, used: 
     with closing(sqlite3.connect(used)) as db, db:
         db.execute("update sessions set body = zeroblob(200)")
     result = cli("chat", "--user", "anna", lines="Hello.\n")
-    assert "does not open" in result.complaint
+    assert "do not open: 1" in result.complaint
     assert "Hello" in result.out
 
 

@@ -27,6 +27,7 @@ class Texts:
     key_environment: str
     try_this: str
     continued: str
+    damaged_sessions: str
 
     # chat
     you: str
@@ -63,7 +64,9 @@ class Texts:
     assistant: str
     session: str
     cut_off: str
+    session_damaged: str
     unreadable: str
+    unreadable_made: str
     unreadable_rows: str
     summary: str
     other: str
