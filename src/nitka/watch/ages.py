@@ -84,6 +84,8 @@ def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
     years = "YEARS" in after
     if end < clause.end and not years and not _closes(reading, end, after):
         return -1
+    if "HAVEAGE" in after:
+        return end  # «14 мне»
     apart = place > clause.start and reading.tokens[place - 1].form == ","  # "I'm a driver, 35"
     for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
         words = reading.grammar[index]
