@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from nitka.errors import BadInput
 
@@ -53,7 +53,7 @@ class Settings:
             api_key=environ.get("OPENAI_API_KEY", ""),
             root_keys=environ.get("NITKA_ROOT_KEYS", ""),
             key_file=_under(home, environ["NITKA_KEY_FILE"]) if environ.get("NITKA_KEY_FILE") else keys,
-            store=environ.get("NITKA_STORE") or f"sqlite:///{data / 'nitka' / 'nitka.db'}",
+            store=environ.get("NITKA_STORE") or f"sqlite:///{quote(bytes(data / 'nitka' / 'nitka.db'))}",
             model=environ.get("NITKA_MODEL") or "offline",
         )
 

@@ -1,5 +1,7 @@
 """The environment is read in one place, checked there, and never quoted."""
 
+import asyncio
+import os
 import re
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 
 from nitka.config import CHECKS, OPENAI, Settings
 from nitka.errors import BadInput
+from nitka.store.choose import choose_store
+from nitka.store.sqlite import SqliteStore
 
 settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
 settings.load_profile("unhurried")
@@ -46,6 +50,29 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     assert (settings.base_url, settings.api_key, settings.root_keys, settings.model) == (OPENAI, "", "", "offline")
     assert settings.key_file == Path("/home/anna/.config/nitka/keys.json")
     assert settings.store == "sqlite:////home/anna/.local/share/nitka/nitka.db"
+
+
+@pytest.mark.parametrize("folder", ["100% anna", "a%20b", "що?", "#1", "дом", os.fsdecode(b"caf\xe9")])
+def test_the_default_store_lies_where_the_folder_is_whatever_its_name(folder: str, tmp_path: Path) -> None:
+    """A name of a home folder is no URL: what would mean something in one is encoded, and comes back as it was."""
+    home = tmp_path / folder
+    store = choose_store(Settings.read({"HOME": str(home)}).store, wait=1)
+    assert isinstance(store, SqliteStore)
+    assert store.paths[0] == str(home / ".local/share/nitka/nitka.db")
+    (home / ".local/share/nitka").mkdir(parents=True)
+    asyncio.run(started(store))
+    assert (home / ".local/share/nitka/nitka.db").is_file()
+
+
+async def started(store: SqliteStore) -> None:
+    await store.start()
+    await store.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:///a%00b", "sqlite:////tmp/%00", "sqlite:///a\0b", "sqlite:///"])
+def test_a_path_that_cannot_be_one_is_bad_input(url: str) -> None:
+    with pytest.raises(BadInput):
+        choose_store(url, wait=1)
 
 
 def test_what_is_set_is_taken() -> None:
