@@ -137,7 +137,8 @@ class Nitka:
         """One turn with our own model: open, call, write. `more` are the arguments of `turn`, `tools` aside.
 
         With `stream=True` it is a `Stream` to be used in `async with`; leaving it early keeps the pieces handed
-        out, marked interrupted. Raises what `turn` raises, and `ModelError`; then nothing is written.
+        out, marked interrupted. Raises what `turn` raises, and `ModelError`; then nothing is written but pieces that
+        were handed out.
         """
         if "tools" in more:
             raise BadInput("say has no tools; use turn for a loop of your own.")

@@ -60,7 +60,11 @@ class StoreBusy(StoreError):
 
 
 class ModelError(NitkaError):
-    """The model gave no usable answer; nothing was written."""
+    """The model gave no usable answer.
+
+    Nothing is written of a turn that fails with it, but for pieces that were handed out before: those are kept, marked
+    interrupted.
+    """
 
     def __init__(self, detail: str = "", *, retryable: bool = False, status: int | None = None) -> None:
         super().__init__(detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NoReturn
@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 from nitka import conversation
 from nitka.conversation import Appended, Draft, Opened, Vault
 from nitka.door import as_moment, as_user, as_zone, clean_text, cut
-from nitka.errors import BadInput, StoreError
+from nitka.errors import BadInput, StoreBusy, StoreError
 from nitka.folds import Folder
 from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
@@ -168,11 +168,7 @@ class Turns:
         )
         lag = self.limits.window + self.limits.slack
         watcher = self.watching if self.watching.on(ask.user.tenant) else None
-        try:
-            stored = await conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher)
-        except StoreError:
-            # Whether it was written is unknown; the key makes sending it again harmless.
-            stored = await conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher)
+        stored = await _surely(lambda: conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher))
         if stored.due:
             self.folder.wake()
         return stored
@@ -188,6 +184,22 @@ class Turns:
             return budget
         total = self.limits.budget if budget is None else budget
         return Budget(total=total, answer=min(self.limits.answer_tokens, total // 4))
+
+
+async def _surely(write: Callable[[], Awaitable[Appended]]) -> Appended:
+    """Writes, and once more where it is unknown whether that was written: the turn's key makes it harmless.
+
+    A store that was busy has written nothing, and whoever waited for it has waited long enough.
+    """
+    try:
+        return await write()
+    except StoreBusy:
+        raise
+    except StoreError as unknown:
+        try:
+            return await write()
+        except StoreBusy:
+            raise unknown from None  # "nothing was written" would say more than is known
 
 
 def first_of_turn(row: int | None) -> int | None:
