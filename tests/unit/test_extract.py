@@ -94,6 +94,8 @@ def test_any_messages_give_a_sound_proposal(texts: list[str], present: list[str]
         ("Merci beaucoup !", "Je vous en prie."),
         ("¡Gracias!", "De nada."),
         ("谢谢！", "不客气。"),
+        ("test test 123, is it on?", "Loud and clear!"),
+        ("Тест, тест, раз два три", "Вижу!"),
     ],
 )
 def test_small_talk_yields_nothing(texts: tuple[str, str]) -> None:
@@ -189,6 +191,82 @@ def test_the_assistant_is_named_where_it_promises() -> None:
     (line,) = propose((), talk("ok", "I'll send the corrected invoice by Friday."), cap=300).add
     assert line.full.startswith("assistant: ")
     assert "Friday" in line.gist
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("I promised to bake the cake for Vera.", 'Noted. "I promised to bake the cake for Vera."'),
+        ("I promised to bake the cake for Vera.", "You promised to bake the cake for Vera, noted."),
+        ("Я обещала испечь торт для Веры.", "Записала: «я обещала испечь торт для Веры»."),
+        ("Я обещала испечь торт для Веры.", "Хорошо, вы обещали испечь торт для Веры."),
+    ],
+)
+def test_an_answer_that_says_again_what_the_user_said_adds_nothing(said: str, answer: str) -> None:
+    (line,) = propose((), talk(said, answer), cap=300).add
+    assert (line.first, line.last) == (0, 0)
+    assert not line.full.startswith(("assistant", "ассистент"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Без орехов: у Веры аллергия.", ["Без орехов", "Веры", "аллергия"]),
+        ("No nuts, because Vera has an allergy.", ["No nuts", "Vera", "allergy"]),
+        ("Она согласна на сорок три пятьсот.", ["43 500", "согласна"]),
+        ("Позвонила: Савелий свободен утром, с восьми до одиннадцати.", ["Савелий", "свободен", "с восьми до"]),
+        ("Напоминай мне, пожалуйста, раз в неделю.", ["Напоминай", "раз в неделю"]),
+        ("Антиплагиат у них не ниже 75 процентов.", ["не ниже 75"]),
+        ("Рома с Элей не едут.", ["Элей", "не едут"]),
+    ],
+)
+def test_a_gist_keeps_both_halves_of_what_was_said(text: str, kept: list[str]) -> None:
+    """The reason with the ban, the verb with its negation, the value with what it is of."""
+    gist = "\n".join(line.gist for line in propose((), talk(text), cap=300).add)
+    assert [value for value in kept if value not in gist] == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "gone", "there"),
+    [
+        (
+            ("Хотим на Азоры, на десять дней.", "Прекрасно.", "Посчитали: летим на Мадейру.", "Хорошо."),
+            "Азоры",
+            "Мадейр",
+        ),
+        (
+            ("We want to cruise to Wexcombe.", "Lovely.", "We're going to Ardley instead.", "Fine."),
+            "Wexcombe",
+            "Ardley",
+        ),
+        (
+            ("Водитель Назар позвонит.", "Хорошо.", "Водитель теперь другой, Эльдар.", "Ясно."),
+            "Назар",
+            "Эльдар",
+        ),
+    ],
+)
+def test_another_name_in_the_same_place_replaces_the_former(texts: tuple[str, ...], gone: str, there: str) -> None:
+    text = folded(*texts).text
+    assert gone not in text
+    assert there in text
+
+
+def test_a_change_of_one_thing_leaves_its_neighbours() -> None:
+    texts = ("Гостей тридцать восемь, бюджет четыреста тысяч, автобус на 45 мест.", "Ок.", "Гостей стало сорок один.")
+    text = folded(*texts).text
+    assert "тридцать восемь" not in text
+    assert "38" not in text
+    assert all(value in text for value in ("четыреста тысяч", "45 мест", "сорок один"))
+
+
+def test_a_turn_summary_of_many_messages_reads_the_newest_and_the_most_telling() -> None:
+    """Whatever is between, what was exact long ago and what was said last are both there."""
+    small = ["so it goes, one day after another", "I see"] * 150
+    messages = talk("My sister Nell has the code KX-4410.", "Noted.", *small, "Actually we meet on 4 May.", "Fine.")
+    text = "\n".join(line.text for line in compact(messages, room=300, count=count))
+    assert "KX-4410" in text
+    assert "4 May" in text
 
 
 def test_what_the_summary_holds_is_not_written_again() -> None:

@@ -138,7 +138,7 @@ def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> An
     kind = _kind(inside, after)
     if kind == "date" and not _placed(inside, before, after):
         kind = "number"
-    if kind == "number" and "link" in before and len(number_runs(inside, lexicon)) == 2 and _hours(inside, lexicon):
+    if kind == "number" and "link" in before and _hours(inside, lexicon):
         kind = "time"
     if after is not None and (
         after.tags & {"money", "unit", "counted", "time", "clock", "month"} or _counted(kind, after)
@@ -149,9 +149,12 @@ def _priced(words: Sequence[Word], start: int, end: int, lexicon: Lexicon) -> An
 
 
 def _hours(inside: Sequence[Word], lexicon: Lexicon) -> bool:
-    """Two small numbers, rising, with a word between them: "from nine to twelve"."""
-    (_, end, first), (start, _, last) = number_runs(inside, lexicon)
-    return start > end and first < last <= HOURS * 2
+    """Two small numbers, rising, with a word between them: "from nine to twelve", "between 8 and 11"."""
+    if len(inside) < 3 or any(word.text.isdecimal() and len(word.text) > 2 for word in inside):
+        return False
+    figures = [(at, at + 1, int(word.text)) for at, word in enumerate(inside) if word.text.isdecimal()]
+    found = sorted([*figures, *number_runs(inside, lexicon)])
+    return len(found) == 2 and found[1][0] > found[0][1] and found[0][2] < found[1][2] <= HOURS * 2
 
 
 def _keys(inside: Sequence[Word], lexicon: Lexicon) -> frozenset[str]:
@@ -218,6 +221,8 @@ def _kind(inside: Sequence[Word], after: Word | None) -> Kind:
 def _placed(inside: Sequence[Word], before: set[str], after: Word | None) -> bool:
     """Whether an ordinal stands for a day: in figures, beside a month or weekday, or after a preposition."""
     if any(word.tags & {"month", "season", "weekday"} or word.text[0].isdigit() for word in inside):
+        return True
+    if len(inside) == 1 and after is None and inside[0].low.endswith(GENITIVE):  # «начнёт десятого»
         return True
     if "link" in before and inside[-1].low.endswith(NEUTER):
         return after is None or bool(after.tags & {"daypart", "time", "clock"})

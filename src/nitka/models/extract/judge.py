@@ -44,6 +44,7 @@ USER = {
     "identity": 0.8,
     "close": 0.6,
 }
+UNANCHORED = {**USER, "correct": 0.5}  # "now", "instead" beside nothing exact
 ASSISTANT = {"promise": 1.8, "commit": 0.3}
 QUOTATION = re.compile(r"«[^«»\n]{1,400}»|“[^“”\n]{1,400}”|\"[^\"\n]{1,400}\"")
 QUOTED_WORDS = 4  # from this many on a quotation is what somebody said, not a title
@@ -64,6 +65,7 @@ PLAIN: dict[Kind, float] = {
     "title": 0.2,
     "date": 0.5,
 }  # of what nothing commits the assistant to
+EXACT = ("name", "code", "title")  # what advice tells too: "ask for Marguerite"
 FIGURE = 0.25  # of its other figures: sums it worked out
 
 
@@ -186,7 +188,8 @@ def claims(message: Message, known: Known, lex: Lexicon, *, answered: bool) -> l
 def _first_said(found: Sequence[Claim]) -> Sentence | None:
     """The first sentence that says something beside politeness."""
     for claim in found:
-        told = [w for w in claim.read.words if w.content and len(w.low) > 2 and "polite" not in w.tags]
+        words = (word for word in claim.read.words if word.content and not word.valued and len(word.low) > 2)
+        told = {word.stem for word in words if "polite" not in word.tags}
         if len(told) >= OPENING_WORDS:
             return claim.read
     return None
@@ -237,7 +240,7 @@ def worth(claim: Claim, known: Known, answered: bool) -> float:
     if claim.said_by == "assistant":
         return 0.0 if _echoes(claim, known) else _assistant(claim, new)
     exact, acts = sum(weight for _, weight in new), claim.acts
-    act = _acted(claim, USER, known)
+    act = _acted(claim, USER if claim.anchors else UNANCHORED, known)
     if claim.read.asks and "open" not in acts:
         exact *= ASKED
         act = 0.0 if answered else min(act, 1.0)
@@ -252,9 +255,12 @@ def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
     if claim.read.asks:
         offered = [weight for anchor, weight in new if anchor.kind in ("date", "code", "name")]
         return ASKED * sum(offered) if claim.committed else 0.0
-    advice = "advice" in claim.acts
+    advice = "advice" in claim.acts or _orders(claim)
     if not claim.committed or advice:
-        exact = sum(weight * PLAIN.get(anchor.kind, FIGURE * (ADVISED if advice else 1.0)) for anchor, weight in new)
+        exact = sum(
+            weight * PLAIN.get(anchor.kind, FIGURE) * (ADVISED if advice and anchor.kind not in EXACT else 1.0)
+            for anchor, weight in new
+        )
     else:
         exact = sum(weight for _, weight in new)
     promised = not advice and _promises(claim) and _substance(claim) >= 2
@@ -269,6 +275,12 @@ def _promises(claim: Claim) -> bool:
     words = claim.read.words
     marks = [at + size - 1 for tag, at, size in claim.read.phrases if tag == "promise" and at in claim.span]
     return any(words[at].low.endswith(lex.own) for at in marks) if lex.own else bool(marks) and lex.code != "en"
+
+
+def _orders(claim: Claim) -> bool:
+    """Whether the clause opens with a command: what the user is told to do."""
+    first = claim.words[0]
+    return bool(claim.lexicon.imperative) and first.content and first.low.endswith(claim.lexicon.imperative)
 
 
 def _echoes(claim: Claim, known: Known) -> bool:

@@ -20,6 +20,10 @@ from nitka.types import Line, Message, Proposal
 WORTH = 0.9  # below this nothing is written
 FULLNESS = 1.5  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
+DEAR = 0.3  # how far a longer gist must be worth more, in a full summary
+COMMON = 8.0  # tokens of a gist, about
+LONG_LABEL = 5  # stems of a clause that says enough to stand alone; a day after it may be moved, and gets its own line
+REACH = 11  # words, about, of a clause that a bare value after it takes for its label
 CHOICE = 6  # words of a clause that goes on with an open question
 
 
@@ -98,7 +102,7 @@ def _groups(found: Sequence[Claim]) -> list[list[Claim]]:
         if len(span) == 1 and not claim.label and _bare(claim):
             if before is None or before.read is not claim.read:
                 continue
-        if before is not None and span[0] and before is found[span[0] - 1] and _belongs(found[span[0]], before):
+        if before is not None and span[0] and before is found[span[0] - 1] and _belongs(found[span[0]], groups[-1]):
             groups[-1].extend(found[i] for i in span)
         else:
             groups.append([found[i] for i in span])
@@ -118,7 +122,7 @@ def _span(found: Sequence[Claim], at: int) -> list[int]:
         return [at - 1, at]
     if claim.label:
         return [at]
-    if before is not None and before.read is claim.read and before.label and before.start + 8 > before.end:
+    if before is not None and before.read is claim.read and before.label and before.start + REACH > before.end:
         return [at - 1, at]
     plain = after is not None and after.label and after.read is claim.read and not after.anchors
     return [at, at + 1] if plain else [at]
@@ -146,13 +150,21 @@ def _topic(claim: Claim) -> bool:
     )
 
 
-def _belongs(claim: Claim, before: Claim) -> bool:
+def _belongs(claim: Claim, group: Sequence[Claim]) -> bool:
     """Whether the claim goes on in the line of the one just before it: a bare value, "she …", "and I: the other"."""
-    if before.read is claim.read and (not claim.label or {"correct", "other"} <= claim.acts):
+    before = group[-1]
+    if before.read is claim.read and {"correct", "other"} <= claim.acts:
         return True
+    if before.read is claim.read and not claim.label:
+        changed = before.acts & {"correct", "move"}
+        return bool(changed) or sum(len(one.stems) for one in group) < LONG_LABEL or not _bare_day(claim)
     named = any(anchor.kind == "name" for anchor in claim.anchors)
     pronoun = any("third" in word.tags for word in claim.words[:2])
     return pronoun and not named and any(anchor.kind == "name" for anchor in before.anchors)
+
+
+def _bare_day(claim: Claim) -> bool:
+    return bool(claim.anchors) and all(anchor.kind in ("date", "weekday") for anchor in claim.anchors)
 
 
 def _note(group: Sequence[Claim]) -> Note | None:
@@ -182,6 +194,7 @@ def _worthwhile(notes: Sequence[Note], standing: Sequence[Line], cap: int) -> li
         full = min(1.0, (used + size) / cap) if cap > 0 else 1.0
         asked = WORTH + FULLNESS * max(0.0, full - ROOMY) / (1 - ROOMY)
         price = estimate(note.line.gist)
+        asked *= 1 + DEAR * full * (price / COMMON - 1)
         if size + price <= cap and (note.replaced or note.value >= asked):
             chosen.append(note)
             size += price

@@ -35,6 +35,7 @@ class New:
     values: tuple[Anchor, ...]
     topic: frozenset[str]  # of the note and of what stands around it
     acts: frozenset[str]
+    families: frozenset[str]  # of the values
 
     @property
     def asks(self) -> bool:
@@ -47,8 +48,7 @@ def replaced_lines(standing: Sequence[Claim], claims: tuple[Claim, ...]) -> froz
     found = {
         at
         for at, line in enumerate(standing)
-        if (_gives_anew(line, new) and (_named(line, new) or _revised(line, new) or _same_matter(line, new)))
-        or _renamed(line, new)
+        if (_may_give_anew(line, new) and _gives_anew(line, new) and _says_so(line, new)) or _renamed(line, new)
     }
     asked = _asked_to_move(standing)
     if not found and not new.asks and ("move" in new.acts or asked):
@@ -66,7 +66,7 @@ def _new(claims: tuple[Claim, ...]) -> New:
     if len(topic) < CLEAR:
         topic = topic.union(*(claim.beside for claim in claims))
     values = tuple(anchor for claim in claims for anchor in _values(claim))
-    return New(claims, values, frozenset(topic), frozenset(acts))
+    return New(claims, values, frozenset(topic), frozenset(acts), frozenset(FAMILY[a.kind] for a in values))
 
 
 def _values(claim: Claim) -> list[Anchor]:
@@ -113,6 +113,15 @@ def _heads(line: Claim) -> set[str]:
         heads |= set(before[-2:] or after[:1])
         heads |= {word.stem for word in words[anchor.start : anchor.end] if _topical(word) and not word.valued}
     return heads
+
+
+def _may_give_anew(line: Claim, new: New) -> bool:
+    """A cheap look: most lines hold nothing, or values of another family."""
+    return any(FAMILY.get(anchor.kind) in new.families for anchor in line.anchors)
+
+
+def _says_so(line: Claim, new: New) -> bool:
+    return _named(line, new) or _revised(line, new) or _same_matter(line, new)
 
 
 def _gives_anew(line: Claim, new: New) -> bool:
@@ -198,11 +207,15 @@ def _renamed(line: Claim, new: New) -> bool:
     if new.asks or len(line.anchors) != 1 or line.anchors[0].kind not in ("name", "title") or "strict" in line.acts:
         return False
     former = line.anchors[0].keys
-    told = [claim for claim in new.claims if {"correct", "other"} <= claim.acts] or new.claims
-    names = [anchor.keys for claim in told for anchor in claim.anchors if anchor.kind in ("name", "title")]
+    told = [claim for claim in new.claims if {"correct", "other"} <= claim.acts]
+    names = _names(told) or _names(new.claims)
     if not names or any(keys & former for keys in names):
         return False
     return _put_aside(line, former, new) or _went_elsewhere(line, new)
+
+
+def _names(claims: Sequence[Claim]) -> list[frozenset[str]]:
+    return [anchor.keys for claim in claims for anchor in claim.anchors if anchor.kind in ("name", "title")]
 
 
 def _put_aside(line: Claim, former: frozenset[str], new: New) -> bool:

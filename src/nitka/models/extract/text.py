@@ -18,6 +18,9 @@ from nitka.models.extract.lexicon import PREFIX, Lexicon, fold
 SENTENCE = 600  # characters
 COARSE = 100_000  # characters above which a text is first looked at in stretches
 STRETCH = 2_000
+SAMPLES = 300  # stretches that are looked at, at most
+TOLD = frozenset({"strict", "decide", "promise", "open", "correct"})
+MARKED = re.compile(r"[^\W\d_]+")
 WORD = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|https?://[^\s<>\"«»]+[\w/]"
@@ -110,13 +113,28 @@ def telling(text: str, lexicon: Lexicon, limit: int) -> list[str]:
     return _densest(pieces(text, lexicon), limit)
 
 
+def telling_signs(text: str, lexicon: Lexicon) -> int:
+    """How many signs of something worth a line the beginning of a text has: figures, capitals, marks of speech acts."""
+    sample = text[:SENTENCE]
+    marks = (tag in TOLD for word in MARKED.findall(fold(sample)) for tag in lexicon.single.get(word, ()))
+    begun = (
+        start
+        for word in MARKED.findall(fold(sample))
+        if word[:PREFIX] in lexicon.starting
+        for start, tag in lexicon.starting[word[:PREFIX]]
+        if tag in TOLD and word.startswith(start)
+    )
+    return len(SIGNS.findall(sample)) + sum(marks) + sum(1 for _ in begun)
+
+
 def _stretches(text: str) -> Iterator[str]:
-    start = 0
+    """Pieces of about `STRETCH` characters that cover the text, or of a longer one `SAMPLES` of them, evenly spread."""
+    start, step = 0, max(STRETCH, len(text) // SAMPLES)
     while start < len(text):
         end = text.find(" ", start + STRETCH, start + STRETCH + SENTENCE)
         end = end if end > 0 else start + STRETCH
         yield text[start:end]
-        start = end
+        start = max(end, start + step) if step > STRETCH else end
 
 
 def _densest(parts: Iterable[str], limit: int) -> list[str]:

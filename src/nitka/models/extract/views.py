@@ -6,13 +6,14 @@ counter itself is only ever asked about pieces about as long as the room.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from nitka.models.extract.lexicon import language, lexicon
 from nitka.models.extract.notes import Note, take_notes
-from nitka.models.extract.text import telling
+from nitka.models.extract.text import telling, telling_signs
 from nitka.types import Line, Message
 
 Count = Callable[[str], int]
@@ -20,6 +21,7 @@ Count = Callable[[str], int]
 HEAD, TAIL = 0.4, 0.25  # of the room; the rest is for the condensed middle
 SPARE = 8  # an eighth of the room left over is given back to the ends
 WIDE = 16  # characters: no token of ordinary text is wider, so a text of more than WIDE * room is not counted whole
+READ, NEWEST = 36, 12  # messages of a turn summary that are read, and how many of them are the newest
 MIDDLE_SENTENCES = 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -29,8 +31,23 @@ def compact(messages: Sequence[Message], *, room: int, count: Count) -> tuple[Li
     newlines.
 
     The lines worth most for their size are taken as gists, then as many of the newest as fit are given in full.
-    Small talk gives nothing.
+    Small talk gives nothing. A turn waits for this, so at most `READ` messages are read: the newest, and those that
+    look most telling.
     """
+    return _compacted(_worth_reading(messages), room, count)
+
+
+def _worth_reading(messages: Sequence[Message]) -> Sequence[Message]:
+    if len(messages) <= READ:
+        return messages
+    older = messages[:-NEWEST]
+    lex = lexicon(language("\n".join(message.text[:100] for message in messages[-READ:])))
+    told = [telling_signs(message.text, lex) / (1 + (message.role == "assistant")) for message in older]
+    best = heapq.nlargest(READ - NEWEST, range(len(older)), key=lambda at: (told[at], at))
+    return [*(older[at] for at in sorted(best)), *messages[-NEWEST:]]
+
+
+def _compacted(messages: Sequence[Message], room: int, count: Count) -> tuple[Line, ...]:
     notes = take_notes(messages)
     chosen = _affordable(notes, room, count)
     lines = [replace(note.line, form="gist") for note in notes if id(note) in chosen]
@@ -126,7 +143,7 @@ def _gist_of(text: str, room: int, count: Count) -> list[str]:
     lex = lexicon(language(text))
     sentences = telling(text, lex, MIDDLE_SENTENCES)
     rows = [Message(seq=at, n=at, role="user", text=sentence, at=EPOCH) for at, sentence in enumerate(sentences)]
-    return [line.text for line in compact(rows, room=room, count=count)]
+    return [line.text for line in _compacted(rows, room, count)]
 
 
 def cut_head(text: str, room: int, count: Count) -> str:

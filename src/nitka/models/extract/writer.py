@@ -54,6 +54,7 @@ def gist_text(claim: Claim) -> str:
         if left < 0 and rank >= labels:
             break
         kept.add(at)
+    kept |= {at for at in spoken if "part" in inside[at].tags and _heads_value(inside, at, kept)}
     bearing = [at for at in spoken if "keep" in inside[at].tags and _bears_on(inside, at, kept, claim.end) is not None]
     kept |= {*bearing, *(after for at in bearing for after in _denied(inside, at, claim.end))}
     kept |= {at for at in spoken if _links(inside, at, kept, claim.end)}
@@ -162,6 +163,14 @@ def _bears_on(words: Sequence[Word], at: int, kept: set[int], end: int) -> int |
     нельзя»).
     """
     return next((i for i in (*range(at + 1, min(at + 4, end)), at - 1, at - 2) if i in kept), None)
+
+
+def _heads_value(words: Sequence[Word], at: int, kept: set[int]) -> bool:
+    """«до конца апреля», "by the end of April": part of the value that follows."""
+    following = at + 1
+    while following < len(words) and following not in kept and words[following].tags & {"link", "function"}:
+        following += 1
+    return following in kept and words[following].valued
 
 
 def _denied(words: Sequence[Word], at: int, end: int) -> list[int]:
