@@ -173,7 +173,10 @@ async def finish_erasures(vault: Vault) -> int:
 async def _forget_user(vault: Vault, user: User) -> Erased:
     owner_id = await vault.keychain.owner_id(user)
     vault.keychain.drop(owner_id)
-    owner = await vault.keychain.find(owner_id)
+    try:
+        owner = await vault.keychain.find(owner_id)
+    except Damaged:
+        return await _forget_unreadable(vault, owner_id)
     if owner is None:
         return await _finish(vault, owner_id)
     lines = 0
@@ -181,6 +184,16 @@ async def _forget_user(vault: Vault, user: User) -> Erased:
         lines += await _lines(vault, Thread(owner, row.session, row.incarnation))
     erased = await _erase(vault, owner_id, owner.incarnation)
     return replace(erased, lines=lines)
+
+
+async def _forget_unreadable(vault: Vault, owner_id: bytes) -> Erased:
+    """Forgets a user whose key does not open any more: nothing of his can be read, and all of it goes."""
+    key = await vault.store.keys.user_key(owner_id)
+    lives = {(await vault.store.view(Look(owner=owner_id))).incarnation, key.incarnation if key else None}
+    whole = Erased()
+    for incarnation in filter(None, lives):
+        whole = _sum(whole, await _erase(vault, owner_id, incarnation))
+    return whole
 
 
 async def _finish(vault: Vault, owner_id: bytes) -> Erased:

@@ -386,6 +386,53 @@ async def test_after_a_forget_no_root_that_was_in_use_before_is_left(tmp_path: P
     assert done.active not in copy
 
 
+async def spoil(store: MemoryStore, keychain: Keychain, user: User) -> bytes:
+    """Alters the user's wrapped key; returns his id."""
+    owner = await keychain.find(await keychain.owner_id(user))
+    assert owner is not None
+    row = await store.keys.user_key(owner.id)
+    assert row is not None
+    await store.keys.remove_user_key(row.owner, row.incarnation)
+    await store.keys.add_user_key(replace(row, wrapped=Sealed(row.wrapped[:-1] + bytes([row.wrapped[-1] ^ 1]))))
+    keychain.drop(owner.id)
+    return owner.id
+
+
+@pytest.mark.parametrize("retire", [False, True])
+async def test_a_damaged_key_does_not_keep_the_others_from_being_wrapped_anew(tmp_path: Path, retire: bool) -> None:
+    """It is counted, its root stays, and the next rotation begins a new root all the same."""
+    store, ring = await started(), file_ring(tmp_path)
+    keychain = await chain(store, ring)
+    before, old = await owners(keychain), ring.ring.active
+    bad = await spoil(store, keychain, USERS[1])
+    done = await rotate(keychain, ring, retire_old=retire)
+    assert (done.rewrapped, done.damaged, done.needed, done.retired) == (4, 1, (old,), ())
+    assert [row.owner for row in await store.keys.wrapped_by(old, 10)] == [bad]
+    assert {old, done.active} <= set(ring.ring.roots)
+    again = await rotate(keychain, ring, retire_old=retire)
+    assert again.active != done.active and (again.rewrapped, again.damaged) == (4, 1)
+    assert again.retired == ((done.active,) if retire else ())
+    fresh = await chain(store, file_ring(tmp_path))
+    for user, known in zip(USERS, before, strict=True):
+        if user != USERS[1]:
+            found = await fresh.find(await fresh.owner_id(user))
+            assert found is not None and found.id == known[0]
+
+
+async def test_batches_go_on_past_more_damaged_keys_than_one_holds() -> None:
+    store, ring = await started(), memory_ring()
+    keychain = await chain(store, ring)
+    users = [User(f"user {number}") for number in range(9)]
+    for user in users:
+        await keychain.make(await keychain.owner_id(user))
+    for user in users[:5]:
+        await spoil(store, keychain, user)
+    both = KeyRing(Ring(SealKey(b"n" * 32).id, {SealKey(b"n" * 32).id: b"n" * 32, **ring.ring.roots}))
+    keychain = await chain(store, both)
+    await keychain.register(both.ring.active)
+    assert await rewrap(keychain, both.ring.active, batch=2) == (5, 5)  # four users and the tag key
+
+
 async def test_a_ring_of_the_environment_rotates_to_its_first_key() -> None:
     keys = [bytes([at]) * 32 for at in range(3)]
 

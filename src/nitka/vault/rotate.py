@@ -5,6 +5,9 @@ another; every wrapped key anew, in batches; and, if the old roots are to go, ou
 of the file. It may be cut off anywhere: calling again ends in the same state. Other processes go on meanwhile; one
 that meets a root it does not know looks at the file again.
 
+A key that does not open cannot be wrapped anew: it is counted and left where it is, and the root that wraps it is not
+destroyed while it stands there. All others are wrapped.
+
 With `retire_old` the root is always a new one, never that of a rotation that was begun before: a user may have been
 forgotten in between, and a copy taken before that must not open with anything that is left.
 """
@@ -12,9 +15,10 @@ forgotten in between, and a copy taken before that must not open with anything t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from nitka.errors import BadInput
+from nitka.errors import BadInput, Damaged
 from nitka.store.port import KeyRow, RootRow
 from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing
@@ -32,6 +36,8 @@ class Rotated:
     retired: tuple[bytes, ...] = ()  # this store does not know them any more
     kept: tuple[bytes, ...] = ()  # of those, still in the key file: other stores need them
     in_environment: bool = False  # the retired ones are to be taken out of NITKA_ROOT_KEYS by hand
+    damaged: int = 0  # keys that do not open, left as they are
+    needed: tuple[bytes, ...] = ()  # old roots that stay, because they wrap those
     complete: bool = True  # False: a reader kept removed bytes on disk; rotate again, or settle
 
 
@@ -48,24 +54,50 @@ async def rotate(
     target = await _target(keychain, ring, anew=retire_old)
     await keychain.register(target)
     done = await rewrap(keychain, target, progress=progress)
-    if not retire_old:
-        return Rotated(active=target, rewrapped=done)
-    return await _retire(keychain, ring, target, done)
+    needed = tuple([row.root for row in await _others(keychain, target) if await keychain.keys.wrapped_by(row.root, 1)])
+    rotated = Rotated(active=target, rewrapped=done.changed, damaged=done.damaged, needed=needed)
+    return await _retire(keychain, ring, rotated) if retire_old else rotated
+
+
+class Rewrapped(NamedTuple):
+    """How many keys were wrapped anew, and how many do not open and were left."""
+
+    changed: int = 0
+    damaged: int = 0
 
 
 async def rewrap(
     keychain: Keychain, target: bytes, *, batch: int = BATCH, progress: Callable[[int], None] | None = None
-) -> int:
-    """Wraps every key by the root `target`, in batches that may be cut off anywhere and continued later; returns how
-    many were changed.
-    """
-    done = 0
+) -> Rewrapped:
+    """Wraps every key that opens by the root `target`, in batches that may be cut off anywhere and continued later."""
+    done = damaged = 0
     for old in await _others(keychain, target):
-        while rows := await keychain.keys.wrapped_by(old.root, batch):
-            done += await keychain.keys.rewrap([(row, await _again(keychain, row, target)) for row in rows])
+        bad: set[bytes] = set()
+        while rows := await _next(keychain, old.root, bad, batch):
+            anew = [(row, new) for row in rows if (new := await _again(keychain, row, target)) is not None]
+            bad |= {row.wrapped for row in rows} - {row.wrapped for row, _ in anew}
+            done += await keychain.keys.rewrap(anew)
             if progress is not None:
                 progress(done)
-    return done
+        damaged += len(bad)
+    return Rewrapped(done, damaged)
+
+
+async def _next(keychain: Keychain, root: bytes, bad: set[bytes], batch: int) -> list[KeyRow]:
+    """More keys of a root, without those that are known not to open."""
+    rows = await keychain.keys.wrapped_by(root, batch + len(bad))
+    return [row for row in rows if row.wrapped not in bad]
+
+
+async def _unfinished(keychain: Keychain, root: bytes) -> bool:
+    """Whether a rotation left keys at this root that could be wrapped anew."""
+    bad: set[bytes] = set()
+    while rows := await _next(keychain, root, bad, BATCH):
+        for row in rows:
+            if await _opened(keychain, row) is not None:
+                return True
+            bad.add(row.wrapped)
+    return False
 
 
 async def _target(keychain: Keychain, ring: KeyRing, *, anew: bool) -> bytes:
@@ -78,7 +110,7 @@ async def _target(keychain: Keychain, ring: KeyRing, *, anew: bool) -> bytes:
         return offered
     if offered not in known:  # an earlier call was cut off here, or another store that shares the file was rotated
         return offered
-    unfinished = [root for root in known if not known[root] and await keychain.keys.wrapped_by(root, 1)]
+    unfinished = [root for root in known if not known[root] and await _unfinished(keychain, root)]
     if known[offered] and unfinished and not anew:
         return offered
     store = await keychain.keys.store_id()
@@ -86,25 +118,36 @@ async def _target(keychain: Keychain, ring: KeyRing, *, anew: bool) -> bytes:
     return ring.ring.active
 
 
-async def _retire(keychain: Keychain, ring: KeyRing, target: bytes, done: int) -> Rotated:
-    retired = [row.root for row in await _others(keychain, target) if await keychain.keys.retire_root(row.root)]
+async def _retire(keychain: Keychain, ring: KeyRing, rotated: Rotated) -> Rotated:
+    others = await _others(keychain, rotated.active)
+    retired = [row.root for row in others if await keychain.keys.retire_root(row.root)]
     complete = await keychain.keys.scrub()
+    rotated = replace(rotated, retired=tuple(retired), complete=complete)
     if ring.path is None:
-        return Rotated(
-            active=target, rewrapped=done, retired=tuple(retired), in_environment=bool(retired), complete=complete
-        )
+        return replace(rotated, in_environment=bool(retired))
     store, needs = await keychain.keys.store_id(), [row.root for row in await keychain.keys.roots()]
     ring.update(lambda now: now.without_old(store, needs))
-    kept = tuple(root for root in retired if root in ring.ring.roots)
-    return Rotated(active=target, rewrapped=done, retired=tuple(retired), kept=kept, complete=complete)
+    return replace(rotated, kept=tuple(root for root in retired if root in ring.ring.roots))
 
 
 async def _others(keychain: Keychain, target: bytes) -> Sequence[RootRow]:
     return [row for row in await keychain.keys.roots() if row.root != target]
 
 
-async def _again(keychain: Keychain, row: KeyRow, target: bytes) -> KeyRow:
-    kind = Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY
-    place = Place(kind, row.incarnation)
-    key = await keychain.roots.unwrap(row.wrapped, place, root=row.root)
-    return KeyRow(row.owner, row.incarnation, target, await keychain.roots.wrap(key, place, root=target))
+async def _again(keychain: Keychain, row: KeyRow, target: bytes) -> KeyRow | None:
+    """The key wrapped by another root; None for one that does not open."""
+    key = await _opened(keychain, row)
+    if key is None:
+        return None
+    return KeyRow(row.owner, row.incarnation, target, await keychain.roots.wrap(key, _place(row), root=target))
+
+
+async def _opened(keychain: Keychain, row: KeyRow) -> bytes | None:
+    try:
+        return await keychain.roots.unwrap(row.wrapped, _place(row), root=row.root)
+    except Damaged:
+        return None
+
+
+def _place(row: KeyRow) -> Place:
+    return Place(Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY, row.incarnation)
