@@ -25,7 +25,7 @@ class Settings:
     """What the environment says. Fields that may hold a secret (also as a password inside a URL) stay out of `repr`.
 
     `root_keys` is the raw text of `NITKA_ROOT_KEYS`, for the vault to read. `store` is a database URL. `model` is what
-    `models.choose` takes.
+    `models.choose` takes. `timeout` is the longest silence of a model's server, in seconds.
     """
 
     base_url: str = field(default=OPENAI, repr=False)
@@ -34,6 +34,7 @@ class Settings:
     key_file: Path
     store: str = field(repr=False)
     model: str = "offline"
+    timeout: float = 60.0
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -55,6 +56,7 @@ class Settings:
             key_file=_under(home, environ["NITKA_KEY_FILE"]) if environ.get("NITKA_KEY_FILE") else keys,
             store=environ.get("NITKA_STORE") or f"sqlite:///{quote(bytes(data / 'nitka' / 'nitka.db'))}",
             model=environ.get("NITKA_MODEL") or "offline",
+            timeout=float(environ.get("NITKA_TIMEOUT") or 60),
         )
 
 
@@ -97,6 +99,11 @@ def _store(value: str) -> bool:
     return _text(value) and "://" in value
 
 
+def _seconds(value: str) -> bool:
+    """A number of seconds that is worth waiting, and not for ever."""
+    return value.isascii() and value.replace(".", "", 1).isdigit() and 0.1 <= float(value) <= 86_400
+
+
 CHECKS: Mapping[str, Callable[[str], bool]] = {
     "OPENAI_BASE_URL": web_url,
     "OPENAI_API_KEY": _printable,
@@ -104,6 +111,7 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "NITKA_KEY_FILE": _text,
     "NITKA_STORE": _store,
     "NITKA_MODEL": _text,
+    "NITKA_TIMEOUT": _seconds,
 }
 
 

@@ -40,6 +40,16 @@ async def test_a_lease_ends_by_itself_and_counts_its_attempts(store: Store) -> N
     assert first[0] == Due(ANNA, HOME, "summary", 0)
 
 
+async def test_sessions_with_work_are_counted_once_whether_leased_or_not(store: Store) -> None:
+    assert await store.due_sessions() == 0
+    await make(store, due=("summary", "watch"))
+    await make(store, BORIS)
+    await store.lease(now=0, until=100, limit=1)
+    assert await store.due_sessions() == 2
+    await change(store, Change(done=("summary", "watch")))
+    assert await store.due_sessions() == 1
+
+
 async def test_work_that_is_due_already_is_not_doubled_and_keeps_its_lease(store: Store) -> None:
     await make(store)
     await store.lease(now=0, until=100, limit=9)

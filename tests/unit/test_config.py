@@ -26,6 +26,7 @@ GOOD = {
     "NITKA_KEY_FILE": "/etc/nitka/ключи.json",
     "NITKA_STORE": "postgresql://nitka:pass-word@db/nitka",
     "NITKA_MODEL": "openai:gpt-5-mini",
+    "NITKA_TIMEOUT": "7.5",
 }
 BAD = {
     "OPENAI_BASE_URL": [
@@ -42,6 +43,7 @@ BAD = {
     "NITKA_KEY_FILE": ["  ", "/etc/\x00", "/etc/\udcff"],
     "NITKA_STORE": ["  ", "nitka.db", "sqlite:///a\x00b"],
     "NITKA_MODEL": ["  ", "openai:\udcff", "openai:a\nb"],
+    "NITKA_TIMEOUT": ["0", "-1", "soon", "nan", "inf", "1e3", "²", "1.2.3", "99999"],
 }
 
 
@@ -84,6 +86,7 @@ def test_what_is_set_is_taken() -> None:
         key_file=Path(GOOD["NITKA_KEY_FILE"]),
         store=GOOD["NITKA_STORE"],
         model=GOOD["NITKA_MODEL"],
+        timeout=7.5,
     )
 
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nitka import sync
-from nitka.cli.door import Door, ModelName, StoreUrl, UserId, own_folders, store_of, visible
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, UserId, own_folders, store_of, visible
 from nitka.cli.why import receipt_table
 from nitka.config import Settings
 from nitka.errors import ModelError, NitkaError
@@ -45,6 +45,7 @@ def chat(
     ] = None,
     store: StoreUrl = None,
     model: ModelName = None,
+    timeout: ModelTimeout = None,
     system: Annotated[str, typer.Option("--system", metavar="TEXT", help="The system prompt.")] = "",
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="TOKENS", help="Of one request, the answer's room included.")
@@ -55,7 +56,7 @@ def chat(
     From a pipe each line is a turn, and what is answered is plain text.
     """
     door: Door = ctx.obj
-    settings = door.settings(store)
+    settings = door.settings(store, timeout=timeout)
     if store is None:
         own_folders(settings)
     new_key = not settings.root_keys and not settings.key_file.exists()

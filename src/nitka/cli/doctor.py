@@ -14,7 +14,7 @@ from typing import Literal
 
 import typer
 
-from nitka.cli.door import Door, ModelName, StoreUrl, store_of
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, store_of
 from nitka.cli.keep import ring_of
 from nitka.config import Settings
 from nitka.errors import NitkaError
@@ -40,13 +40,13 @@ class Finding:
 
 
 @app.command()
-def doctor(ctx: typer.Context, store: StoreUrl = None, model: ModelName = None) -> None:
+def doctor(ctx: typer.Context, store: StoreUrl = None, model: ModelName = None, timeout: ModelTimeout = None) -> None:
     """Check everything, and say what to do.
 
     Settings, keys, files, store, model. It makes nothing; a configured model is asked one short question.
     """
     door: Door = ctx.obj
-    settings = door.settings(store)
+    settings = door.settings(store, timeout=timeout)
     name = model or settings.model
     checks: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
         ("settings", lambda: iter((Finding("settings", "good", "settings_ok", {}),))),
@@ -122,19 +122,21 @@ def check_store(settings: Settings) -> Iterator[Finding]:
     if not Path(path).exists():
         yield Finding("store", "note", "store_none", {"path": path})
         return
-    unfinished = asyncio.run(_unfinished(settings))
+    unfinished, due = asyncio.run(_waiting(settings))
     yield Finding("store", "good", "store_ok", {"path": path})
     if unfinished:
         yield Finding("store", "note", "unfinished", {"count": unfinished})
+    if due:
+        yield Finding("store", "note", "due", {"count": due})
 
 
-async def _unfinished(settings: Settings) -> int:
-    """Opens the store; how many erasures wait for `settle`."""
+async def _waiting(settings: Settings) -> tuple[int, int]:
+    """Opens the store; how many erasures wait for `settle`, and how many sessions have something due."""
     files = store_of(settings)
     await files.start()
     try:
         await Keychain(files.keys, ring_of(settings), Limits()).prepare()
-        return len(await files.erasures())
+        return len(await files.erasures()), await files.due_sessions()
     finally:
         await files.close()
 

@@ -43,6 +43,15 @@ UserId = Annotated[str, typer.Option("--user", metavar="ID", help="Whose convers
 ModelName = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help='The model: "offline", or "openai:NAME".')
 ]
+ModelTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="How long the model may be silent before it is asked again, three times at most; 60 by default.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
 
 
@@ -78,10 +87,10 @@ class Door:
         """A person sits at a terminal on both ends."""
         return sys.stdin.isatty() and sys.stdout.isatty()
 
-    def settings(self, store: str | None = None) -> Settings:
-        """The environment's settings, with the store that was named. Raises `BadInput`."""
+    def settings(self, store: str | None = None, *, timeout: float | None = None) -> Settings:
+        """The environment's settings, with the store and the timeout that were named. Raises `BadInput`."""
         settings = Settings.read()
-        return replace(settings, store=store) if store else settings
+        return replace(settings, store=store or settings.store, timeout=timeout or settings.timeout)
 
     @contextmanager
     def opened(

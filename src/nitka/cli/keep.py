@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from nitka.cli.door import Door, ModelName, StoreUrl
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl
 from nitka.config import Settings
 from nitka.store.port import RootRow
 from nitka.store.sqlite import SqliteStore
@@ -35,13 +35,14 @@ def settle(
     ] = False,
     store: StoreUrl = None,
     model: ModelName = None,
+    timeout: ModelTimeout = None,
 ) -> None:
     """Do what is due now.
 
     Writes the summaries that wait, and finishes erasures.
     """
     door: Door = ctx.obj
-    settings = door.settings(store)
+    settings = door.settings(store, timeout=timeout)
     with door.opened(settings, model=model or settings.model) as nitka, _busy(door, door.texts.settling):
         done = nitka.settle(user, rescan=rescan)
     counts = {"folds": done.folds, "messages": done.messages, "mended": done.mended, "erased": done.erased}
@@ -61,7 +62,7 @@ def rotate(
 ) -> None:
     """Wrap all keys with a new root key.
 
-    Cut off in between, run it again.
+    Cut off in between, run it again. Keys that do not open are left, counted and told.
     """
     door: Door = ctx.obj
     settings = door.settings(store)
@@ -79,6 +80,8 @@ def rotate(
         door.say(texts.retired_environment)
     if not done.complete:
         door.say(texts.pending)
+    if done.damaged:
+        door.stop(texts.rotated_damaged.format(count=done.damaged, roots=_ids(done.needed)))
 
 
 async def _rotate(files: SqliteStore, ring: KeyRing, *, retire_old: bool, report: Callable[[int], None]) -> Rotated:

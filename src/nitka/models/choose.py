@@ -26,7 +26,9 @@ def choose_chat(spec: str | ChatModel, settings: Settings) -> ChatModel:
         raise BadInput("OPENAI_API_KEY is not set; a server that needs none is named by OPENAI_BASE_URL.")
     from nitka.models.openai import OpenAIChat  # here, since an HTTP client takes a while to load and few need it
 
-    return OpenAIChat(name, base_url=settings.base_url, api_key=settings.api_key, jitter=_chance)
+    return OpenAIChat(
+        name, base_url=settings.base_url, api_key=settings.api_key, timeout=settings.timeout, jitter=_chance
+    )
 
 
 def _chance() -> float:

@@ -304,6 +304,10 @@ class Store(Protocol):
         """
         ...
 
+    async def due_sessions(self) -> int:
+        """How many sessions have something due, leased or not."""
+        ...
+
     async def put_back(self, due: Due, *, retry_at: int) -> None:
         """Ends a lease whose work failed."""
         ...

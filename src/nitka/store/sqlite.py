@@ -164,6 +164,9 @@ class SqliteStore:
 
         return await self._file.write(work)
 
+    async def due_sessions(self) -> int:
+        return await self._file.read(lambda db: int(db.execute(D["due_sessions"]).fetchone()[0]))
+
     async def put_back(self, due: Due, *, retry_at: int) -> None:
         await self._file.write(
             lambda db: db.execute(D["put_back"], (retry_at, due.owner, due.session, due.kind)) and None

@@ -216,6 +216,10 @@ class MemoryStore:
             lease.due = replace(lease.due, attempts=lease.due.attempts + 1)
         return taken
 
+    async def due_sessions(self) -> int:
+        await self._turn()
+        return len({key[:2] for key in self._due})
+
     async def put_back(self, due: Due, *, retry_at: int) -> None:
         await self._turn()
         lease = self._due.get((due.owner, due.session, due.kind))

@@ -42,6 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (
         "NITKA_STORE",
         "NITKA_MODEL",
+        "NITKA_TIMEOUT",
         "NITKA_KEY_FILE",
         "NITKA_ROOT_KEYS",
         "OPENAI_BASE_URL",
@@ -79,6 +80,7 @@ class Script:
     status: int = 200
     pieces: tuple[str, ...] = ("Hello", " there")
     pause: float = 0.0
+    silent_after: int | None = None  # pieces, until the test is over
     ending: str = "data: [DONE]\n\n"
     asked: list[dict[str, object]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -103,8 +105,8 @@ def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
                 script.stopped.set()
 
         def _stream(self) -> None:
-            for piece in script.pieces:
-                script.stopped.wait(script.pause)
+            for number, piece in enumerate(script.pieces):
+                script.stopped.wait(60 if number == script.silent_after else script.pause)
                 event = {"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}
                 self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
                 self.wfile.flush()

@@ -181,6 +181,33 @@ def test_a_model_that_returns_nothing(cli: Any, used: Path, server: Any, pieces:
     assert len(history(cli)) == 2
 
 
+def test_a_model_that_says_nothing_for_too_long(cli: Any, used: Path, server: Any) -> None:
+    """It is asked again, then given up; the turn leaves nothing, and the conversation goes on."""
+    server.silent_after = 0
+    result = cli(*MODEL, "--timeout", "0.1", lines="What is my name?\n")
+    assert "ReadTimeout" in result.complaint
+    assert len(server.asked) == 4
+    assert len(history(cli)) == 2
+
+
+def test_a_model_that_falls_silent_in_the_middle(cli: Any, used: Path, server: Any) -> None:
+    server.silent_after = 1
+    result = cli(*MODEL, "--timeout", "0.1", lines="What is my name?\n")
+    assert "what was shown is kept" in result.complaint and "ReadTimeout" in result.complaint
+    assert (result.out, history(cli)[-1]) == ("Hello\n", "Hello")
+    assert len(server.asked) == 1
+
+
+def test_the_timeout_of_the_environment_and_of_doctor(cli: Any, used: Path, server: Any, monkeypatch: Any) -> None:
+    server.pause = 0.3
+    monkeypatch.setenv("NITKA_TIMEOUT", "0.1")
+    assert cli(*MODEL, "--timeout", "5", lines="Hello.\n").code == 0  # what is named goes before what is set
+    server.silent_after = 0
+    assert "ReadTimeout" in cli(*MODEL, lines="Hello.\n").complaint
+    monkeypatch.setenv("NITKA_TIMEOUT", "soon")
+    assert "NITKA_TIMEOUT" in cli("doctor").complaint
+
+
 def test_reasoning_is_neither_shown_nor_kept(cli: Any, used: Path, server: Any) -> None:
     server.pieces = ("<thi", "nk>secret plan</think>", "You are ", "Anna.")
     result = cli(*MODEL, lines="What is my name?\n")

@@ -64,6 +64,24 @@ def test_keys_rotate_retire_old_closes_older_copies(cli: Any, used: Path, tmp_pa
     assert "does not belong" in cli("export", "--user", "anna", "--store", f"sqlite:///{tmp_path}/nitka.db").complaint
 
 
+def test_a_damaged_key_is_told_and_keeps_its_root_and_its_user_can_be_forgotten(cli: Any, used: Path) -> None:
+    cli("chat", "--user", "boris", lines="I am Boris.\n")
+    before = cli("keys", "show").out.split()[0]
+    with closing(sqlite3.connect(f"{used}.keys")) as db, db:
+        spoil = "update user_keys set wrapped = zeroblob(80) where owner = (select owner from user_keys limit 1)"
+        assert db.execute(spoil).rowcount == 1
+    result = cli("keys", "rotate", "--retire-old")
+    assert "keys wrapped anew: 2" in result.out
+    assert "left: 1." in result.complaint and before in result.complaint
+    assert before in cli("keys", "show").out
+    lost, whole = sorted(("anna", "boris"), key=lambda user: cli("export", "--user", user).code, reverse=True)
+    assert "text" in cli("export", "--user", whole).out
+    assert "messages: 2" in cli("forget", "--user", lost, "--yes").out
+    assert cli("keys", "rotate", "--retire-old").code == 0
+    assert before not in cli("keys", "show").out
+    assert "text" in cli("export", "--user", whole).out
+
+
 def test_backup_is_a_store_and_says_what_is_not_in_it(cli: Any, used: Path, home: Path, tmp_path: Path) -> None:
     result = cli("backup", str(tmp_path / "copy"))
     assert f"{home}/.config/nitka/keys.json is NOT in it" in result.out
@@ -133,6 +151,13 @@ def test_doctor_finds_all_well(cli: Any, used: Path) -> None:
     result = cli("doctor")
     assert result.code == 0
     assert result.out.splitlines()[-1] == "All is well."
+
+
+def test_doctor_counts_what_is_due(cli: Any, used: Path) -> None:
+    assert "is due" not in cli("doctor").out
+    with closing(sqlite3.connect(used)) as db, db:
+        db.execute("insert into due select owner, session, 'summary', 0, 0, 0 from sessions")
+    assert "work that is due: 1;" in cli("doctor").out
 
 
 def test_doctor_makes_nothing(cli: Any, home: Path) -> None:

@@ -95,6 +95,10 @@ ENGLISH = Texts(
     settling="Settling what is due",
     rotating="Wrapping keys anew",
     rotated="The active root key is now {root}; keys wrapped anew: {count}.",
+    rotated_damaged=(
+        "Damaged: wrapped keys that do not open and were left: {count}. What they seal is lost, unless a backup has "
+        "them; for their sake these old root keys were NOT destroyed: {roots}."
+    ),
     retired=(
         "Old root keys destroyed: {roots}. Copies of the store made before no longer open, unless somebody still has "
         "the old key file: destroy its copies too."
@@ -134,6 +138,7 @@ ENGLISH = Texts(
         "model_bad": "{model}: {text} Check OPENAI_BASE_URL and OPENAI_API_KEY, and that the server runs",
         "tokens_exact": "counted exactly ({name})",
         "tokens_estimate": "estimated ({name}, margin {margin} %); nitka[tokens] counts exactly",
+        "due": "conversations with work that is due: {count}; a running nitka does it, or `nitka settle`",
         "unfinished": "erasures to finish on disk: {count}; `nitka settle` does it",
     },
     all_well="All is well.",

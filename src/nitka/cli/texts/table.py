@@ -82,6 +82,7 @@ class Texts:
     settling: str
     rotating: str
     rotated: str
+    rotated_damaged: str
     retired: str
     retired_kept: str
     retired_environment: str

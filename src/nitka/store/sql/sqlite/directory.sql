@@ -12,6 +12,9 @@ delete from due where owner = ? and session = ?
 -- name: done_owner
 delete from due where owner = ?
 
+-- name: due_sessions
+select count(*) from (select distinct owner, session from due)
+
 -- name: free_due
 select owner, session, kind, attempts from due
 where leased_until <= :now and (retry_at <= :now or :early)
