@@ -7,20 +7,22 @@ when first asked for). Everything else is functions over values.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nitka.watch import assign as assignments
 from nitka.watch import clauses, combine, lexicon, memory, observe
 from nitka.watch.combine import CALLER, Scene
+from nitka.watch.glance import glance
 from nitka.watch.language import identify
 from nitka.watch.lexicon import Lexicon
 from nitka.watch.memory import Memory, id_of, tag_of
 from nitka.watch.normalise import clean
 from nitka.watch.observe import Index, Mentions
+from nitka.watch.relevance import Relevance, relevance
 from nitka.watch.rules import RuleBook
-from nitka.watch.tokens import tokenise
+from nitka.watch.tokens import WORD, tokenise
 from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Kinds, Rule, Sighting, Span, Speaker
 from nitka.watch.wire_memory import flag_name
 
@@ -35,6 +37,7 @@ class Watch:
     rules: tuple[Rule, ...]
     by_flag: Mapping[str, tuple[Rule, ...]]
     patterns: Index
+    relevance: Relevance
     parents: Mapping[str, Sequence[str]]
     languages: Mapping[str, Sequence[tuple[str, str]]]
     version: str
@@ -46,7 +49,7 @@ class Watch:
         found = self._compiled.get(codes)
         if found is None:
             texts = [text for code in codes for text in self.languages[code]]
-            found = self._compiled[codes] = lexicon.load(texts, self.parents)
+            found = self._compiled[codes] = lexicon.load(texts, self.parents, self.relevance.mark)
         return found
 
 
@@ -61,7 +64,14 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
     patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents)
     version = book.version + "".join(f"-{name}" for name in sorted(without))
     return Watch(
-        Kinds(book.kinds), rules, {f: tuple(r) for f, r in by_flag.items()}, patterns, book.parents, languages, version
+        Kinds(book.kinds),
+        rules,
+        {f: tuple(r) for f, r in by_flag.items()},
+        patterns,
+        relevance((s.pattern for s in book.sources), patterns.persons | patterns.things),
+        book.parents,
+        languages,
+        version,
     )
 
 
@@ -85,61 +95,95 @@ def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-class Noticed(NamedTuple):
-    """What one message gave."""
+class Seen(NamedTuple):
+    """A message read: its tokens with what they stand for, and its sentences."""
 
     reading: clauses.Reading
     sentences: tuple[clauses.Sentence, ...]
-    sightings: tuple[Sighting, ...]
+
+
+class Noticed(NamedTuple):
+    """What one message gave. `seen` is its reading, None where a first look told that nothing in it matters."""
+
+    seen: Seen | None
+    sightings: Sequence[Sighting]
     alerts: tuple[Alert, ...]
     memory: Memory
     language: str
 
 
 def step(
-    watch: Watch, text: str, codes: tuple[str, ...], before: Memory, speaker: Who, message_id: str = ""
+    watch: Watch,
+    text: str,
+    codes: tuple[str, ...],
+    before: Memory,
+    speaker: Who,
+    *,
+    message_id: str = "",
+    whole: bool = True,
 ) -> Noticed:
-    """Read one message. Pure: the same arguments give the same result in any process."""
+    """Read one message. Pure: the same arguments give the same result in any process. Not `whole`: a message in which
+    nothing can matter is not cut into sentences, and `seen` is None.
+    """
     identity = id_of(_digest(message_id)) if message_id else None
     replay = identity is not None and identity in before.ids
     if before.assign:
         speaker = assignments.with_features(speaker, assignments.about_speaker(before.assign, text, watch.parents))
     now = before if replay else memory.aged(before, watch.kinds)
-    reading, whole, words = read(watch, text, codes, before)
-    mentions = _mentions(now, speaker.tag)
-    just = _just_shown(watch.patterns.after, now, speaker.tag)
-    sightings, antecedents = observe.observe(reading, whole, watch.patterns, mentions, just)
-    sightings = [s for s in sightings if _counts(watch.kinds[s.flag], speaker.role)]
-    language = identify(text, reading, codes, words)
+    words = watch.lexicon(codes)
+    mentions, just = _mentions(now, speaker.tag), _just_shown(watch.patterns.after, now, speaker.tag)
+    first = None if whole or before.assign else _first_look(watch, text, words, mentions, just)
+    sightings: list[Sighting] = []
+    if first is not None:
+        seen, language = None, identify(first, codes, words)
+    else:
+        reading, cut = read(watch, text, words, before)
+        found, antecedents = observe.observe(reading, cut, watch.patterns, mentions, just)
+        sightings = [s for s in found if _counts(watch.kinds[s.flag], speaker.role)]
+        said = (form for token, form in zip(reading.tokens, reading.forms, strict=True) if token.kind == WORD)
+        seen, language, now = (
+            Seen(reading, tuple(cut)),
+            identify(said, codes, words),
+            now._replace(antecedents=antecedents),
+        )
     if replay and identity is not None:
-        alerts = _again(watch, before, speaker, sightings, identity)
-        return Noticed(reading, tuple(whole), tuple(sightings), alerts, before, language)
+        return Noticed(seen, sightings, _again(watch, before, speaker, sightings, identity), before, language)
+    if language and language != now.language:
+        now = now._replace(language=language)
     now = _note(now, speaker, sightings, watch.kinds)
     alerts, now = _alerts(watch, now, speaker, sightings, identity)
-    now = now._replace(antecedents=antecedents, language=language or now.language)
-    return Noticed(reading, tuple(whole), tuple(sightings), alerts, memory.bounded(now, watch.kinds), language)
+    return Noticed(seen, sightings, alerts, memory.bounded(now, watch.kinds), language)
 
 
-def read(
-    watch: Watch, text: str, codes: tuple[str, ...], before: Memory
-) -> tuple[clauses.Reading, list[clauses.Sentence], Lexicon]:
+def _first_look(
+    watch: Watch, text: str, words: Lexicon, mentions: Mentions, just: Iterable[str]
+) -> Sequence[str] | None:
+    """The words of a message in which nothing can matter; None if something may."""
+    first = glance(text, words)
+    if first is None:
+        return None
+    person, thing = (m.concept if m else "" for m in (mentions.person, mentions.thing))
+    marks = first.marks | watch.relevance.after(just)
+    return None if watch.relevance.may_matter(marks, person, thing) else first.words
+
+
+def read(watch: Watch, text: str, words: Lexicon, before: Memory) -> tuple[clauses.Reading, list[clauses.Sentence]]:
     """Tokens, concepts, sentences and clauses of a text."""
-    words = watch.lexicon(codes)
     tokens = tokenise(clean(text))
     forms = lexicon.forms_of(tokens, words)
     found = lexicon.look_up(forms, words)
     if before.assign:
         assignments.apply(before.assign, text, tokens, found, watch.parents)
     reading = clauses.read(tokens, forms, found, words)
-    return reading, clauses.sentences(reading), words
+    return reading, clauses.sentences(reading)
 
 
-def _just_shown(wanted: Iterable[str], now: Memory, tag: str) -> list[str]:
+def _just_shown(wanted: Set[str], now: Memory, tag: str) -> list[str]:
     """Of these flags, those that somebody else showed in one of the last two messages."""
     return sorted(
         flag
-        for flag in wanted
-        if any(0 < span.last <= _JUST and (who != tag or not tag) for who, span in now.seen.get(flag, {}).items())
+        for flag, spans in now.seen.items()
+        if flag in wanted and any(0 < span.last <= _JUST and (who != tag or not tag) for who, span in spans.items())
     )
 
 
@@ -160,7 +204,8 @@ def _counts(kind: FlagKind, role: str) -> bool:
 
 
 def _note(now: Memory, speaker: Who, sightings: Sequence[Sighting], kinds: Kinds) -> Memory:
-    now = memory.with_sightings(now, dict.fromkeys(s.flag for s in sightings), speaker.tag)
+    if sightings:
+        now = memory.with_sightings(now, dict.fromkeys(s.flag for s in sightings), speaker.tag)
     stated = {"guardian": "guardian_present", "staff": "work_or_class_context"}.get(speaker.role, "")
     if stated in kinds:
         now = memory.with_sightings(now, [stated], CALLER)
@@ -184,6 +229,8 @@ def _alerts(
     watch: Watch, now: Memory, speaker: Who, sightings: Sequence[Sighting], identity: int | None
 ) -> tuple[tuple[Alert, ...], Memory]:
     """The alerts that are new, or more severe than when they were first given; and the memory that knows of them."""
+    if not sightings and identity is None:
+        return (), now
     fresh: list[Alert] = []
     fired, recent = dict(now.fired), set(now.recent)
     if sightings:

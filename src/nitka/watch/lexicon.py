@@ -9,7 +9,7 @@ from the readable files in `words/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,11 +32,15 @@ class Hit(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate."""
+    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `phrases`
+    that it may begin, by their second token; `marks` as in `relevance`.
+    """
 
     hits: tuple[Hit, ...]
     grammar: frozenset[str]
     verb: bool
+    phrases: Mapping[str, tuple[Phrase, ...]] | None
+    marks: int
 
 
 class Phrase(NamedTuple):
@@ -45,18 +49,55 @@ class Phrase(NamedTuple):
     rest: tuple[str, ...]
     concept: str
     form: str
+    marks: int = 0
+
+
+@dataclass(slots=True)
+class _Draft:
+    words: dict[str, list[Reading]] = field(default_factory=dict)
+    phrases: dict[str, list[tuple[str, Reading]]] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)  # of phrases
+    verbs: set[str] = field(default_factory=set)
+    suffixes: list[str] = field(default_factory=list)
+
+
+class Words(dict[str, Word]):
+    """Word forms, each made up when first asked for: a message needs a dozen of fifty thousand. Ask for known forms
+    only.
+    """
+
+    def __init__(self, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark) -> None:
+        super().__init__()
+        self._draft, self._parents, self._mark = draft, parents, mark
+
+    def __missing__(self, form: str) -> Word:
+        made = self[form] = _word(form, self._draft, self._parents, self._mark)
+        return made
+
+
+class Spellings:
+    """Latin spellings of the Cyrillic words, made when a text first has a Latin word that nobody knows."""
+
+    def __init__(self, draft: _Draft) -> None:
+        self._draft = draft
+        self._made: dict[str, str] | None = None
+
+    def table(self) -> Mapping[str, str]:
+        if self._made is None:
+            self._made = _spellings({*self._draft.words, *self._draft.tokens}, self._draft)
+        return self._made
+
+
+Mark = Callable[[str, str], int]  # concept, form -> marks
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Look-ups for one set of languages. `first` leads from a phrase's first token, and then its second, to the
-    phrases.
-    """
+    """Look-ups for one set of languages."""
 
     words: Mapping[str, Word]
-    first: Mapping[str, Mapping[str, tuple[Phrase, ...]]]
-    known: frozenset[str]
-    spelled: Mapping[str, str]  # Latin spelling -> the word, for languages of another script
+    known: Set[str]
+    spelled: Spellings
     suffixes: tuple[str, ...] = ()  # endings that make an unknown word a verb
 
 
@@ -71,36 +112,45 @@ class Found(NamedTuple):
 PREDICATES = frozenset(
     {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
 )
-_NOTHING = Word((), frozenset(), False)
+NOTHING = Word((), frozenset(), False, None, 0)
 
 
-@dataclass(slots=True)
-class _Draft:
-    words: dict[str, list[Reading]] = field(default_factory=dict)
-    first: dict[str, dict[str, list[Phrase]]] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
-    suffixes: list[str] = field(default_factory=list)
+def _unmarked(_concept: str, _form: str) -> int:
+    return 0
 
 
-def load(texts: Iterable[tuple[str, str]], parents: Mapping[str, Sequence[str]]) -> Lexicon:
-    """Compile lexicon texts, given as (name for errors, content). `parents` gives the wider concepts of each
-    concept.
+def load(texts: Iterable[tuple[str, str]], parents: Mapping[str, Sequence[str]], mark: Mark = _unmarked) -> Lexicon:
+    """Read lexicon texts, given as (name for errors, content). `parents` gives the wider concepts of each concept,
+    `mark` what a hit marks its word with.
     """
     draft = _Draft()
     for name, text in texts:
-        _read(name, text, draft)
-    words = {form: _word(readings, parents) for form, readings in draft.words.items()}
-    first = {
-        head: {second: _widen_phrases(phrases, parents) for second, phrases in seconds.items()}
-        for head, seconds in draft.first.items()
-    }
-    return Lexicon(words, first, frozenset(draft.known), _spellings(draft.known, words), tuple(draft.suffixes))
+        _read(name, text, draft, parents)
+    draft.tokens.discard(GAP)
+    known = draft.words.keys() | draft.tokens
+    return Lexicon(Words(draft, parents, mark), known, Spellings(draft), tuple(draft.suffixes))
 
 
-def _word(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Word:
-    hits = tuple(Hit(concept, form, 1) for concept, form in dict.fromkeys(_widen(readings, parents)))
+def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark) -> Word:
+    readings = dict.fromkeys(_widen(draft.words.get(form, ()), parents))
+    hits = tuple(Hit(concept, how, 1) for concept, how in readings)
     grammar = frozenset(hit.concept for hit in hits if hit.concept.isupper())
-    return Word(hits, grammar, any(hit.form for hit in hits) or not grammar.isdisjoint(PREDICATES))
+    verb = any(hit.form for hit in hits) or not grammar.isdisjoint(PREDICATES)
+    marks = 0
+    for concept, how in readings:
+        marks |= mark(concept, how)
+    return Word(hits, grammar, verb, _phrases(draft.phrases.get(form, ()), parents, mark), marks)
+
+
+def _phrases(
+    spelled: Sequence[tuple[str, Reading]], parents: Mapping[str, Sequence[str]], mark: Mark
+) -> Mapping[str, tuple[Phrase, ...]] | None:
+    seconds: dict[str, dict[Phrase, None]] = {}
+    for phrase, reading in spelled:
+        rest = tuple(phrase.split("_")[1:])
+        for concept, form in _widen([reading], parents):
+            seconds.setdefault(rest[0], {})[Phrase(rest, concept, form, mark(concept, form))] = None
+    return {second: tuple(phrases) for second, phrases in seconds.items()} or None
 
 
 def _widen(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Iterable[Reading]:
@@ -110,12 +160,7 @@ def _widen(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) ->
             yield wider, form
 
 
-def _widen_phrases(phrases: Iterable[Phrase], parents: Mapping[str, Sequence[str]]) -> tuple[Phrase, ...]:
-    wide = [Phrase(p.rest, c, p.form) for p in phrases for c in (p.concept, *parents.get(p.concept, ()))]
-    return tuple(dict.fromkeys(wide))
-
-
-def _read(name: str, text: str, draft: _Draft) -> None:
+def _read(name: str, text: str, draft: _Draft, parents: Mapping[str, Sequence[str]]) -> None:
     concept, form = "", ""
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#") or not line:
@@ -130,22 +175,25 @@ def _read(name: str, text: str, draft: _Draft) -> None:
                 raise RuleError(f"{name}:{number}", "an unknown form", " ".join(FORMS))
         if not concept:
             raise RuleError(f"{name}:{number}", "words before any @concept", "an @concept line first")
-        _enter(draft, concept, form, items)
+        _enter(draft, (concept, form), items, parents)
 
 
-def _enter(draft: _Draft, concept: str, form: str, items: list[str]) -> None:
+def _enter(draft: _Draft, reading: Reading, items: list[str], parents: Mapping[str, Sequence[str]]) -> None:
+    concept, form = reading
     if concept == "SUFFIX":
         draft.suffixes.extend(items)
         return
+    words = draft.words
     for item in items:
         if "_" in item:
-            head, *rest = item.split("_")
-            seconds = draft.first.setdefault(head, {})
-            seconds.setdefault(rest[0], []).append(Phrase(tuple(rest), concept, form))
-            draft.known.update(t for t in (head, *rest) if t != GAP)
+            draft.phrases.setdefault(item[: item.index("_")], []).append((item, reading))
+            draft.tokens.update(item.split("_"))
+        elif item in words:
+            words[item].append(reading)
         else:
-            draft.words.setdefault(item, []).append((concept, form))
-            draft.known.add(item)
+            words[item] = [reading]
+    if form or not PREDICATES.isdisjoint((concept, *parents.get(concept, ()))):
+        draft.verbs.update(items)
 
 
 _LATIN_OF = str.maketrans(
@@ -182,14 +230,14 @@ def plain_latin(word: str) -> str:
     return word.replace("yo", "e") if "yo" in word else word
 
 
-def _spellings(known: Iterable[str], words: Mapping[str, Word]) -> dict[str, str]:
+def _spellings(known: Iterable[str], draft: _Draft) -> dict[str, str]:
     """Latin spellings of the Cyrillic words; where two collide, verbs go first, then the shorter word."""
-    cyrillic = sorted(
-        (w for w in known if "а" <= w[:1] <= "я"),
-        key=lambda w: (w not in words or not words[w].verb, len(w), w),
-        reverse=True,
-    )
-    return {key: w for w in cyrillic if len(key := latin(w)) > 1}
+    cyrillic = sorted((w for w in known if "а" <= w[:1] <= "я"), reverse=True)
+    cyrillic.sort(key=len, reverse=True)
+    verbs = draft.verbs & draft.words.keys()
+    ordered = [*(w for w in cyrillic if w not in verbs), *(w for w in cyrillic if w in verbs)]
+    keys = latin("\n".join(ordered)).split("\n") if ordered else []
+    return {key: w for key, w in zip(keys, ordered, strict=True) if len(key) > 1}
 
 
 def forms_of(tokens: Sequence[Token], lexicon: Lexicon) -> list[str]:
@@ -204,14 +252,16 @@ def forms_of(tokens: Sequence[Token], lexicon: Lexicon) -> list[str]:
             if form not in known and form.isascii():
                 strange.append(index)
             forms[index] = form
-    if strange and lexicon.spelled:
+    if strange:
         _transliterate(tokens, forms, strange, lexicon)
     return forms
 
 
 def _transliterate(tokens: Sequence[Token], forms: list[str], strange: list[int], lexicon: Lexicon) -> None:
     """Read Latin words as Russian when that explains at least half of the unknown ones and at least two words."""
-    spelled = lexicon.spelled
+    spelled = lexicon.spelled.table()
+    if not spelled:
+        return
     words = [i for i, t in enumerate(tokens) if t.kind == WORD and t.form.isascii()]
     readings = {i: spelled[key] for i in words if (key := plain_latin(forms[i])) in spelled}
     explained = sum(1 for i in strange if i in readings)
@@ -223,24 +273,33 @@ def _transliterate(tokens: Sequence[Token], forms: list[str], strange: list[int]
 
 def look_up(forms: Sequence[str], lexicon: Lexicon) -> Found:
     """Every concept in a row of tokens, words and phrases alike, under its first token."""
-    words, first, count = lexicon.words, lexicon.first, len(forms)
-    whats = [words.get(form, _NOTHING) for form in forms]
+    words, known, count = lexicon.words, lexicon.known, len(forms)
+    whats = [words[form] if form in known else NOTHING for form in forms]
     found = Found([w.hits for w in whats], [w.grammar for w in whats], [w.verb for w in whats])
-    for place, form in enumerate(forms):
-        seconds = first.get(form)
-        if seconds is not None and place + 1 < count:
-            after = place + 2 if forms[place + 1] == "," and place + 2 < count else place + 1
-            for phrase in seconds.get(forms[after], ()):
-                _add_phrase(found, forms, place, after, phrase)
-            for phrase in seconds.get(GAP, ()):
-                _add_phrase(found, forms, place, after, phrase)
+    for place, what in enumerate(whats):
+        if what.phrases is not None and place + 1 < count:
+            for phrase, end in phrases_at(forms, place, what.phrases):
+                add(found, place, Hit(phrase.concept, phrase.form, end - place))
     return found
 
 
-def _add_phrase(found: Found, forms: Sequence[str], place: int, after: int, phrase: Phrase) -> None:
-    end = _phrase_end(forms, after, phrase.rest)
-    if end:
-        add(found, place, Hit(phrase.concept, phrase.form, end - place))
+def phrases_at(
+    forms: Sequence[str], place: int, seconds: Mapping[str, Sequence[Phrase]]
+) -> Sequence[tuple[Phrase, int]]:
+    """The phrases that stand at a token that something follows, each with the index after it."""
+    after = place + 2 if forms[place + 1] == "," and place + 2 < len(forms) else place + 1
+    choices = seconds.get(forms[after], ()), seconds.get(GAP, ())
+    if not choices[0] and not choices[1]:
+        return ()
+    found, near = [], {*forms[after : after + GAP_MOST + 1], GAP}
+    for phrases in choices:
+        for phrase in phrases:
+            rest = phrase.rest
+            if len(rest) == 1 or rest[1] in near:  # tells most of them at once
+                end = _phrase_end(forms, after, rest)
+                if end:
+                    found.append((phrase, end))
+    return found
 
 
 def add(found: Found, place: int, hit: Hit) -> None:

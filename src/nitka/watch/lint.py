@@ -33,7 +33,7 @@ LANGUAGES = ("en", "ru")
 TWINS = 3
 FEATURES = frozenset(
     "#req #question #neg #if #me #reader #third #number #minor_self #adult_self #named #self #brief "
-    "#age_of_reader #minor_number #adult_number #digits".split()
+    "#age_of_reader #minor_number #adult_number #digits #link #sum".split()
 )
 _EXEMPT = ("extract", "control")
 _MOST_COPIED = 0.05
@@ -143,13 +143,15 @@ def _shown(watch: Watch, example: Example) -> tuple[engine.Noticed, list[str]]:
 
 def _explaining(book: RuleBook, noticed: engine.Noticed, flag: str, after: Sequence[str]) -> set[str]:
     """Where the patterns stand that are met in a sentence, read without memory."""
-    found = set()
+    found: set[str] = set()
     answered = {f"{AFTER}:{name}": (0, 1) for name in after}
-    for sentence in noticed.sentences:
+    if noticed.seen is None:
+        return found
+    for sentence in noticed.seen.sentences:
         before = ""
         wide: observe.Keys = {}
         for clause in sentence.clauses:
-            keys, before = observe.clause_keys(noticed.reading, clause, before)
+            keys, before = observe.clause_keys(noticed.seen.reading, clause, before)
             keys |= answered
             wide = {**keys, **wide}
             found |= {
@@ -210,7 +212,8 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
     texts = [" ".join(t.form for t in tokenise(clean(line))) for line in lines]
     for code, files in languages.items():
         words = lexicon.load(files, {})
-        idioms = [(head, p) for head, s in words.first.items() for ps in s.values() for p in ps if p.concept[0] == "!"]
+        heads = ((head, words.words[head].phrases or {}) for head in words.known)
+        idioms = [(head, p) for head, s in heads for ps in s.values() for p in ps if p.concept[0] == "!"]
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
         if share > _MOST_COPIED:
@@ -219,7 +222,7 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
 
 def _content(idiom: tuple[str, lexicon.Phrase], words: lexicon.Lexicon) -> int:
     tokens = (idiom[0], *idiom[1].rest)
-    return sum(not bool(t in words.words and words.words[t].grammar) and t != lexicon.GAP for t in tokens)
+    return sum(not words.words[t].grammar and t != lexicon.GAP for t in tokens)
 
 
 def _matches(idiom: tuple[str, lexicon.Phrase], texts: Sequence[str]) -> int:

@@ -61,6 +61,8 @@ def canonical(value: Any) -> str:
 
 def aged(memory: Memory, kinds: Kinds) -> Memory:
     """One message later: every age up by one, flags whose life is over gone."""
+    if not memory.seen and not memory.antecedents:
+        return memory
     seen = {}
     for flag, spans in memory.seen.items():
         life, top = kinds.limits[flag]
@@ -135,6 +137,8 @@ def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Kinds) -> int:
 
 
 def _bounded_ids(memory: Memory) -> Memory:
+    if not memory.ids and not memory.recent:
+        return memory
     ids = dict(sorted(memory.ids.items(), key=lambda item: (item[1], item[0]))[:IDS])
     recent = frozenset(sorted(r for r in memory.recent if r[0] in ids)[:RECENT])
     if len(ids) == len(memory.ids) and len(recent) == len(memory.recent):

@@ -14,8 +14,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_PLAIN = re.compile(r"[\x20-\x7e\n\t\rа-яА-ЯёЁ«»—–№…]*\Z")
-_QUOTE = str.maketrans({"ё": "е", "’": "'", "ʼ": "'", "`": "'", "´": "'", "‘": "'", "\u00a0": " ", "‐": "-", "‑": "-"})
+_PLAIN = re.compile(r"[\x20-\x7e\n\t\rа-яА-ЯёЁ«»—–№…’‘“”„€£₽]*\Z")
+QUOTES = str.maketrans({"ё": "е", "’": "'", "ʼ": "'", "`": "'", "´": "'", "‘": "'", "\u00a0": " ", "‐": "-", "‑": "-"})
 _DROPPED = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\ufeff\ufffc") | frozenset(
     chr(c) for c in (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10))
 )
@@ -42,7 +42,7 @@ class Clean:
 def clean(message: str) -> Clean:
     """Fold one message. Linear in its length; total over any sequence of code points."""
     if _PLAIN.match(message):
-        return Clean(message.lower().translate(_QUOTE), None, len(message))
+        return Clean(message.lower().translate(QUOTES), None, len(message))
     return _slowly(message)
 
 
@@ -67,14 +67,14 @@ def _fold(char: str, before: list[str]) -> str:
         return ""
     if unicodedata.combining(char):
         return _compose(char, before)
-    return unicodedata.normalize("NFKC", char).lower().translate(_QUOTE)[:8]
+    return unicodedata.normalize("NFKC", char).lower().translate(QUOTES)[:8]
 
 
 def _compose(mark: str, before: list[str]) -> str:
     if before:
         whole = unicodedata.normalize("NFC", before[-1] + mark)
         if len(whole) == 1:
-            before[-1] = whole.translate(_QUOTE)
+            before[-1] = whole.translate(QUOTES)
     return ""
 
 

@@ -21,6 +21,7 @@ TAG_BITS = 20
 ID_BITS = 24
 IDS = 8
 RECENT = 16  # alerts of the last eight messages that a replay can give again
+NOTHING = "AAAAAA=="  # an extension that holds nothing, as most do
 _AGES = ("", "adult", "minor")
 
 
@@ -52,6 +53,8 @@ Fields = list[tuple[int, int]]  # (number, bits)
 
 def pack(ext: Extension, lives: Mapping[int, str]) -> str:
     """The string; `lives` gives each flag number's life."""
+    if not (ext.spans or ext.known or ext.ids or ext.fired):
+        return NOTHING
     tags = sorted(ext.known)[:SPEAKERS]
     ids = sorted(ext.ids)[:IDS]
     fields: Fields = [(len(tags), 4), *((_speaker_number(ext.known[tag]), TAG_BITS + 5) for tag in tags)]
@@ -109,6 +112,8 @@ def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
     """Read the string back. Raises `WatchError` if it is not one of ours; a flag that has since been removed ends the
     reading.
     """
+    if text == NOTHING:
+        return Extension()
     try:
         read = _Reader(text)
         tags = [_speaker(read) for _ in range(read.get(4))]

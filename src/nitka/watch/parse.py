@@ -71,28 +71,29 @@ def parse(
     `WatchError`.
     """
     watch = watch or default()
-    return _parse(watch, text, codes_of(language, watch), _settings(settings), memory)
+    return _parse(watch, text, codes_of(language, watch), _settings(settings), memory, whole=True)
 
 
 def _settings(value: object) -> Settings:
     return settings.read(value)
 
 
-def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, given: object) -> Parsed:
+def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, given: object, *, whole: bool) -> Parsed:
     before = wire_memory.load(wanted.memory if given is None else given, watch.kinds)
-    noticed = engine.step(watch, text, codes, before, wanted.speaker, wanted.message_id)
+    noticed = engine.step(watch, text, codes, before, wanted.speaker, message_id=wanted.message_id, whole=whole)
     region = wanted.region or ("RU" if noticed.language == "ru" else "")
-    named = entities(text, noticed.reading, noticed.sentences, region) if wanted.entities or wanted.abuse else ()
-    spans = [*((a.start, a.end) for a in noticed.alerts), *((e.start, e.end) for e in named)]
+    sentences = noticed.seen.sentences if noticed.seen else ()
+    named = entities(text, noticed.seen.reading, sentences, region) if noticed.seen and wanted.named else ()
+    spans = [(a.start, a.end) for a in noticed.alerts] + [(e.start, e.end) for e in named]
     result = Result(
         text=text,
         language=noticed.language,
         alerts=noticed.alerts,
-        findings=_findings(watch, noticed, named),
+        findings=_findings(watch, noticed, named) if noticed.sightings or named else (),
         entities=named,
-        sentences=_covering([s.place for s in noticed.sentences], spans, len(text)),
+        sentences=_covering([s.place for s in sentences], spans, len(text)),
         flags=tuple(dict.fromkeys(s.flag for s in noticed.sightings)),
-        explanations=tuple(explain(a, watch.kinds, wanted.explanation_language) for a in noticed.alerts),
+        explanations=tuple([explain(a, watch.kinds, wanted.explanation_language) for a in noticed.alerts]),
         rules=watch.version,
         ignored_settings=(*wanted.ignored, *assign.unknown(before.assign, watch.parents)),
     )
@@ -176,7 +177,7 @@ def parse_json(body: Mapping[str, Any], *, watch: Watch | None = None) -> dict[s
     if len(content) > MOST_CONTENT:
         raise TooLarge("content", f"{len(content)} characters", f"at most {MOST_CONTENT}")
     wanted = settings.read(body.get("settings"))
-    parsed = _parse(watch, content, codes_of(body.get("language", "*"), watch), wanted, None)
+    parsed = _parse(watch, content, codes_of(body.get("language", "*"), watch), wanted, None, whole=wanted.sentences)
     return _response(parsed, wanted)
 
 

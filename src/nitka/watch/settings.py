@@ -53,6 +53,15 @@ class Settings(NamedTuple):
     memory: object = None
     ignored: tuple[str, ...] = DEFAULTS_NOT_SERVED
 
+    @property
+    def named(self) -> bool:
+        """Whether anybody asks what the message names: to list it, or for the findings that come of it."""
+        return self.entities or self.abuse
+
+
+_ONLY_DEFAULTS = Settings()
+_USUAL = {"state", "memory", "speaker"}  # what nearly every request holds, and no more
+
 
 def read(value: object, path: str = "settings") -> Settings:
     """Check the settings. Raises `WatchError` naming path, kind found and what is allowed."""
@@ -60,6 +69,10 @@ def read(value: object, path: str = "settings") -> Settings:
         value = {}
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), "an object")
+    if value.keys() <= _USUAL:
+        state = "state" in value and _switch(value, "state", path)
+        speaker = _speaker(value.get("speaker"), f"{path}.speaker")
+        return _ONLY_DEFAULTS._replace(state=state, speaker=speaker, memory=value.get("memory"))
     on = SWITCHES | {name: _switch(value, name, path) for name in value if name in SWITCHES}
     _choice(value, "format", FORMATS, path)
     return Settings(

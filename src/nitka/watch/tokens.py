@@ -35,7 +35,7 @@ _TO_CYRILLIC = str.maketrans("aceopxykmtbhnu", "асеорхукмтвнпи")
 _TO_LATIN = str.maketrans("асеорхукмтвніїѕјһ", "aceopxykmtbhiisjh")
 _LETTERS_LATIN = str.maketrans("013457@$", "oieastas")
 _LETTERS_CYRILLIC = str.maketrans("013460@", "оизчбоа")
-_STRETCH = re.compile(r"(.)\1{2,}")
+STRETCH = re.compile(r"(.)\1{2,}")
 
 
 class Token(NamedTuple):
@@ -91,6 +91,6 @@ def repairs(word: str) -> Iterator[str]:
         yield plain
         if table is _LETTERS_LATIN and "1" in word:
             yield word.replace("1", "l").translate(table)
-    if _STRETCH.search(plain):
-        yield _STRETCH.sub(r"\1", plain)
-        yield _STRETCH.sub(r"\1\1", plain)
+    if STRETCH.search(plain):
+        yield STRETCH.sub(r"\1", plain)
+        yield STRETCH.sub(r"\1\1", plain)

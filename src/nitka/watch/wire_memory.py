@@ -94,7 +94,7 @@ def _list(value: Mapping[str, Any], key: str, path: str) -> list[Any]:
     found = value.get(key)
     if found is None:
         return []
-    if not isinstance(found, list | tuple):
+    if not isinstance(found, (list, tuple)):  # a union type is made anew at every call
         raise WatchError(f"{path}.{key}", kind(found), "an array")
     return list(found)
 
@@ -169,6 +169,8 @@ def _mention(one: Antecedent) -> dict[str, Any]:
 
 
 def _sorted(values: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+    if not values:
+        return ()
     return tuple(v for _, v in sorted({canonical(v): v for v in values}.items()))
 
 
