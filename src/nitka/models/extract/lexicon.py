@@ -52,10 +52,9 @@ class Lexicon:
     abbreviations: frozenset[str]
     single: Mapping[str, tuple[str, ...]]  # tags of a word
     starting: Mapping[str, tuple[tuple[str, str], ...]]  # by the first letters: beginnings of words, and their tags
-    phrases: Mapping[str, tuple[Phrase, ...]]  # by the first word, or by its first letters and "*"
-    heads: frozenset[
-        str
-    ]  # the first letters of every entry: most words of a text have no entry, and this tells it at once
+    # by the first word, or by its first letters and "*"; then by the first letters of the second
+    phrases: Mapping[str, Mapping[str, tuple[Phrase, ...]]]
+    heads: frozenset[str]  # the first letters of every entry: most words have none, and this tells it at once
     parts: Mapping[str, tuple[str, ...]]  # by tag, where words are not set apart by spaces: what is looked for inside
     function: frozenset[str]
     nouns_capitalised: bool
@@ -77,9 +76,10 @@ class Lexicon:
             if low.startswith(start):
                 found.append((tag, 1))
         for key in (low, head + "*"):
-            for phrase in self.phrases.get(key, ()):
-                if phrase.stands(lows, at):
-                    found.append((phrase.tag, len(phrase.words)))
+            if key in self.phrases and at + 1 < len(lows):
+                for phrase in self.phrases[key].get(lows[at + 1][:PREFIX], ()):
+                    if phrase.stands(lows, at):
+                        found.append((phrase.tag, len(phrase.words)))
         if self.parts:
             found += [(tag, 1) for tag, inner in self.parts.items() if any(part in low for part in inner)]
         return found
@@ -112,12 +112,13 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
     lists: dict[str, list[str]] = {**data.get("words", {}), **data.get("acts", {})}
     single: dict[str, list[str]] = {}
     starting: dict[str, list[tuple[str, str]]] = {}
-    phrases: dict[str, list[Phrase]] = {}
+    phrases: dict[str, dict[str, list[Phrase]]] = {}
     for tag, entry in ((tag, entry) for tag, entries in lists.items() for entry in entries):
         words = tuple((fold(word.rstrip("*")), word.endswith("*")) for word in entry.split())
         first, free = words[0]
         if len(words) > 1:
-            phrases.setdefault(first[:PREFIX] + "*" if free else first, []).append(Phrase(words, tag))
+            following = phrases.setdefault(first[:PREFIX] + "*" if free else first, {})
+            following.setdefault(words[1][0][:PREFIX], []).append(Phrase(words, tag))
         elif free:
             starting.setdefault(first[:PREFIX], []).append((first, tag))
         else:
@@ -130,7 +131,7 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
         abbreviations=frozenset(forms.get("abbreviations", ())),
         single={word: tuple(tags) for word, tags in single.items()},
         starting={head: tuple(found) for head, found in starting.items()},
-        phrases={head: tuple(found) for head, found in phrases.items()},
+        phrases={key: {head: tuple(found) for head, found in after.items()} for key, after in phrases.items()},
         heads=frozenset(head[:PREFIX] for head in (*single, *starting, *phrases)),
         parts={tag: tuple(map(fold, inner)) for tag, inner in data.get("parts", {}).items()},
         function=frozenset(fold(word) for word in (*lists.get("function", ()), *lists.get("link", ()))),

@@ -71,9 +71,7 @@ def _settled(notes: Sequence[Note]) -> list[Note]:
 
 
 def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
-    known.tongue = language(
-        "\n".join([*(message.text[:500] for message in messages), *(c.read.source for c in known.standing)])
-    )
+    known.tongue = known.tongue or language("\n".join(message.text[:500] for message in messages))
     lexicons = [known.lexicon(message.text) for message in messages]
     for message, lex in zip(messages, lexicons, strict=True):
         known.names |= names_in(message, lex)

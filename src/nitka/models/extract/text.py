@@ -154,7 +154,10 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
     lows = [word.low for word in words]
     heads = lexicon.heads
     phrases = [
-        (tag, at, size) for at, low in enumerate(lows) if low[:PREFIX] in heads for tag, size in lexicon.at(lows, at)
+        (tag, at, size)
+        for at, low in enumerate(lows)
+        if low[:PREFIX] in heads or lexicon.parts
+        for tag, size in lexicon.at(lows, at)
     ]
     for tag, at, size in phrases:
         for i in range(at, at + size):
