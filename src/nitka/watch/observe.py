@@ -23,6 +23,7 @@ _AFTER_SUM = frozenset({"FILLER", "AND", "THAT", "IF", "PLEASE", "TO", "UNTIL", 
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
 _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
 _LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING"})
+_WISHES = ("NEED", "WANT", "GIVEME", "LET", "LETS")
 _NAME = 3  # words of a name or a rank between an office and the pause after it
 _OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
@@ -171,7 +172,7 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
         keys["#question"] = here
     if clause.subordinate == "IF":
         keys["#if"] = here
-    if "NOT" in keys or "NONEED" in keys:
+    if "NONEED" in keys or ("NOT" in keys and not _answer_only(reading, clause)):
         keys["#neg"] = keys.get("NOT", here)
     if clause.brief:
         keys["#brief"] = here
@@ -183,13 +184,21 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     _numbers(keys, reading, clause)
 
 
+def _answer_only(reading: Reading, clause: Clause) -> bool:
+    """Whether the only negation is an answer before a pause: "no, I have two others who want it"."""
+    places = [i for i in range(clause.start, clause.end) if "NOT" in reading.grammar[i]]
+    first = next((i for i in range(clause.start, clause.end) if reading.tokens[i].kind != MARK), -1)
+    return places == [first] and first + 1 < clause.end and reading.tokens[first + 1].kind == MARK
+
+
 def _persons(keys: Keys) -> None:
     """Who is spoken of: by a pronoun, or by what a verb says of its doer."""
     for name, words in (("#me", _ME), ("#reader", _READER), ("#third", _THIRD)):
         if not words.isdisjoint(keys):
             keys[name] = next(keys[w] for w in sorted(words) if w in keys)
+    done = [(key[: key.index(":")], place) for key, place in keys.items() if ":" in key]
     for name, acts in (("#reader", _OF_READER), ("#self", _OF_SPEAKER)):
-        place = next((place for key, place in keys.items() if key.partition(":")[0] in acts), None)
+        place = next((place for act, place in done if act in acts), None)
         if place:
             keys.setdefault(name, place)
     if "#me" in keys:
@@ -197,16 +206,14 @@ def _persons(keys: Keys) -> None:
 
 
 def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
-    """A wish without a verb of doing: "need your code", "your code please", «с тебя фото», "code?"."""
+    """A wish without a verb of doing: "need your code", "your code please", «давай фото», «можно фото?», "code?"."""
     if "#neg" in keys or "#if" in keys:
         return
-    if (
-        ("NEED" in keys or "WANT" in keys or "GIVEME" in keys)
-        and "HE" not in keys
-        and "THEY" not in keys
-        and "SHE" not in keys
-    ):
-        keys.setdefault("#req", next(keys[k] for k in ("NEED", "WANT", "GIVEME") if k in keys))
+    wishes = [k for k in _WISHES if k in keys]
+    if clause.question and "CAN" in keys:
+        wishes.append("CAN")
+    if wishes and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
+        keys.setdefault("#req", keys[wishes[0]])
         return
     verbal = any(reading.verb[i] for i in range(clause.start, clause.end))
     if not verbal and ("PLEASE" in keys or clause.question):
@@ -280,6 +287,8 @@ def _remember(keys: Keys, patterns: Index, mentions: Mentions) -> None:
             mentions.person = Antecedent("person", concept, form, _owner(keys, mentions.speaker))
         elif concept in patterns.things:
             mentions.thing = Antecedent("thing", concept, "", _owner(keys, mentions.speaker))
+    if "#sum" in keys and "money" in patterns.things and "topic" not in keys:
+        mentions.thing = Antecedent("thing", "money", "", _owner(keys, mentions.speaker))
 
 
 def _owner(keys: Keys, speaker: str) -> str:
