@@ -88,23 +88,37 @@ def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
         return end  # «14 мне»
     apart = place > clause.start and reading.tokens[place - 1].form == ","  # "I'm a driver, 35"
     for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
-        words = reading.grammar[index]
-        if "HAVEAGE" in words or ("I" in words and "BE" in words):
-            return -1 if _not_now(reading, index, place) else index
-        if "YOU" in words and ("BE" in words or _copula(reading, index, place)):
-            return index
-        if words & {"YOU", "YOUR", "HE", "SHE", "THEY", "HIS", "PERSON"}:
-            return -1
-        if "I" in words:
-            english = reading.forms[index].isascii()  # «я ждал семь лет»: a Russian age needs «мне»
-            return index if english and (years or _copula(reading, index, place)) else -1
-        if not words and reading.tokens[index].kind == WORD and not years and not apart:
+        found = _subject(reading, clause, index, place, years)
+        if found is not None:
+            return found
+        if not reading.grammar[index] and reading.tokens[index].kind == WORD and not years and not apart:
             return -1
     return -1
 
 
+def _subject(reading: Reading, clause: Clause, index: int, place: int, years: bool) -> int | None:
+    """The token itself if its age the number is; -1 if it is somebody else's; None if the token tells nothing."""
+    words = reading.grammar[index]
+    if "HAVEAGE" in words or ("I" in words and "BE" in words):
+        return -1 if _not_now(reading, index, place) else index
+    if _is_reader(reading, clause, index, place):
+        return index
+    if words & {"YOU", "YOUR", "HE", "SHE", "THEY", "HIS", "PERSON"}:
+        return -1
+    if "I" in words:
+        english = reading.forms[index].isascii()  # «я ждал семь лет»: a Russian age needs «мне»
+        return index if english and (years or _copula(reading, index, place)) else -1
+    return None
+
+
 def _not_now(reading: Reading, subject: int, place: int) -> bool:
     return any("WAS" in reading.grammar[i] or "NOT" in reading.grammar[i] for i in range(subject, place))
+
+
+def _is_reader(reading: Reading, clause: Clause, index: int, place: int) -> bool:
+    """Whether "you are" stands here before the number, in either order."""
+    words = reading.grammar[index]
+    return "YOU" in words and ("BE" in words or _copula(reading, max(clause.start, index - 1), place))
 
 
 def _copula(reading: Reading, subject: int, place: int) -> bool:

@@ -75,7 +75,7 @@ def read(tokens: Sequence[Token], forms: Sequence[str], found: Found, lexicon: L
         form, grammar = forms[i], found.grammar[i]
         if token.kind == LINK or (form == "." and _domain(tokens, i)):
             links.append(i)
-        if token.kind == NUMBER or (grammar and any(g in NUMERALS for g in grammar)):
+        if token.kind == NUMBER or not grammar.isdisjoint(NUMERALS):
             numbers.append(i)
         if grammar and ("RETOLD" in grammar or "PASTED" in grammar):
             odd = True
@@ -256,8 +256,10 @@ def _predicate(reading: Reading, start: int, end: int) -> bool:
 
 def _auxiliary(reading: Reading, index: int, end: int) -> bool:
     """Whether an auxiliary stands here with its subject after it."""
-    after = reading.grammar[index + 1] if index + 1 < end else _NONE
-    return not reading.grammar[index].isdisjoint(_AUXILIARY) and not after.isdisjoint(_ASKED)
+    after, here = reading.grammar[index + 1] if index + 1 < end else _NONE, reading.grammar[index]
+    if "ARTICLE" in after and here.isdisjoint(("BE", "CAN", "WILL")):
+        return reading.forms[index] in ("does", "did", "has")  # "have a", "do the", "got a" begin no question
+    return not here.isdisjoint(_AUXILIARY) and not after.isdisjoint(_ASKED)
 
 
 def _inverted(reading: Reading, start: int, end: int) -> bool:

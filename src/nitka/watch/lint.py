@@ -212,7 +212,7 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
     texts = [" ".join(t.form for t in tokenise(clean(line))) for line in lines]
     for code, files in languages.items():
         words = lexicon.load(files, {})
-        heads = ((head, words.words[head].phrases or {}) for head in words.known)
+        heads = ((head, words.words[head].phrases) for head in words.known)
         idioms = [(head, p) for head, s in heads for ps in s.values() for p in ps if p.concept[0] == "!"]
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
