@@ -58,6 +58,8 @@ ADVISED = 0.3
 ABOUT = 0.5  # of something new that the user states of a person
 OPENING = 1.6  # of what opens the talk: it tells what it is about
 OPENING_WORDS = 3  # of substance, in its sentence
+SAYING = 2  # words of substance, from which on an act without anything exact says something
+CLEAR = ("strict", "open", "decide")  # but a ban, a question and a choice say it in two
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
@@ -298,6 +300,8 @@ def _acted(claim: Claim, weights: dict[str, float], known: Known) -> float:
     """The worth of the speech acts: the best in full, others a third; nothing without words of substance that are
     new.
     """
+    if not claim.anchors and _substance(claim) < SAYING and claim.acts.isdisjoint(CLEAR) and not claim.lexicon.parts:
+        return 0.0
     found = sorted((weights[act] for act in claim.acts if act in weights), reverse=True)
     if not found:
         return 0.0

@@ -22,6 +22,8 @@ TOPIC = 0.6  # what the first word of content, which often says what the clause 
 OPEN_EXTRA = 4.0  # tokens more for a question that stays open: its choices must be there
 THOUSANDS = 10  # from here on "forty-three five hundred" is 43 500
 HUNDREDS = range(100, 1000, 100)
+WISHES = {"decide", "promise"}
+WISH_EXTRA = 2.5  # tokens more beside a name or a figure: the thing wished or promised, and the verb
 OBJECT = 1.0  # what must or must not be
 BARE_LABELS = 3  # where there are no anchors
 SAID = {"strict", "open"}  # acts whose object must not be lost with the mark
@@ -45,7 +47,13 @@ def gist_text(claim: Claim) -> str:
     spoken = _spoken(claim)
     inside = claim.read.words
     kept = {at for at in spoken if inside[at].anchor >= 0}
-    left = claim.lexicon.gist + OPEN_EXTRA * ("open" in claim.acts) - sum(estimate(inside[at].text) for at in kept)
+    wished = bool(kept) and not claim.acts.isdisjoint(WISHES)
+    left = (
+        claim.lexicon.gist
+        + OPEN_EXTRA * ("open" in claim.acts)
+        + WISH_EXTRA * wished
+        - sum(estimate(inside[at].text) for at in kept)
+    )
     near = frozenset(kept)
     labels = BARE_LABELS if not near else LABELS + (not claim.acts.isdisjoint(SAID))
     loose = (at for at in spoken if inside[at].content and at not in near)
@@ -120,7 +128,7 @@ def _reports(claim: Claim, spoken: Sequence[int]) -> bool:
     if len(spoken) < 3 or not claim.lexicon.told:
         return False
     first, second = (claim.read.words[at] for at in spoken[:2])
-    return ":" in second.gap and first.low.endswith(claim.lexicon.told) and not first.tags & {"decide", "close"}
+    return ":" in second.gap and first.low.endswith(claim.lexicon.told) and "decide" not in first.tags
 
 
 def _least(claim: Claim, keep: Sequence[int]) -> int | None:
