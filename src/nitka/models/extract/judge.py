@@ -265,7 +265,7 @@ def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:
         )
     else:
         exact = sum(weight for _, weight in new)
-    promised = not advice and _promises(claim) and _substance(claim) >= 2
+    promised = not advice and _promises(claim) and _substance(claim) >= (2 if claim.anchors else SAYING + 1)
     return exact + ASSISTANT["promise"] * promised + ASSISTANT["commit"] * (claim.committed and exact > 1)
 
 

@@ -110,7 +110,7 @@ def _spoken(claim: Claim) -> list[int]:
     }
     dropped -= {at for at in dropped if "keep" in words[at].tags}
     spoken = [at for at in range(claim.start, claim.end) if at not in dropped]
-    if _reports(claim, spoken):
+    if _reports(claim, spoken) or _retells(claim, dropped):
         spoken.pop(0)
     while spoken and words[spoken[0]].tags & {"joiner", "subordinate", "lead"} and words[spoken[0]].anchor < 0:
         spoken.pop(0)
@@ -129,6 +129,12 @@ def _reports(claim: Claim, spoken: Sequence[int]) -> bool:
         return False
     first, second = (claim.read.words[at] for at in spoken[:2])
     return ":" in second.gap and first.low.endswith(claim.lexicon.told) and "decide" not in first.tags
+
+
+def _retells(claim: Claim, dropped: set[int]) -> bool:
+    """«она сказала приходить»: without the verb of saying the pronoun before it stands for nothing."""
+    opens = claim.start not in dropped and claim.start + 1 in dropped
+    return opens and bool(claim.lexicon.told) and "third" in claim.read.words[claim.start].tags
 
 
 def _least(claim: Claim, keep: Sequence[int]) -> int | None:
