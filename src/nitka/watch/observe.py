@@ -7,7 +7,7 @@ Nothing that is quoted or retold is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nitka.watch.acts import AFTER, FIRST, act_of
@@ -22,7 +22,7 @@ REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
 _AFTER_SUM = frozenset({"FILLER", "AND", "THAT", "IF", "PLEASE", "TO", "UNTIL", "NOT", "I", "YOU", "ME"})
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
 _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
-_LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING"})
+_LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING", "YOUR"})
 _WISHES = ("NEED", "WANT", "GIVEME", "LET", "LETS")
 _NAME = 3  # words of a name or a rank between an office and the pause after it
 _OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
@@ -80,20 +80,32 @@ class Mentions:
     person: Antecedent | None = None
     thing: Antecedent | None = None
 
+    def concepts(self) -> tuple[str, str]:
+        """What person and thing are, or empty."""
+        return self.person.concept if self.person else "", self.thing.concept if self.thing else ""
+
     def last(self) -> tuple[Antecedent, ...]:
         return tuple(a for a in (self.person, self.thing) if a is not None)
 
 
 def observe(
-    reading: Reading, whole: Sequence[Sentence], patterns: Index, mentions: Mentions, after: Iterable[str] = ()
+    reading: Reading,
+    whole: Sequence[Sentence],
+    patterns: Index,
+    mentions: Mentions,
+    *,
+    after: Iterable[str] = (),
+    matters: Callable[[Sentence, Mentions], bool] | None = None,
 ) -> tuple[list[Sighting], tuple[Antecedent, ...]]:
     """The sightings of a message in order, and the antecedents after it. `after` names flags that the other side has
-    just shown: what an answer of one word means depends on them.
+    just shown: what an answer of one word means depends on them. `matters` tells which sentences to look at.
     """
     answered = [f"{AFTER}:{flag}" for flag in after]
     found: list[Sighting] = []
     everything: set[str] = set()
     for number, sentence in enumerate(whole):
+        if matters is not None and not matters(sentence, mentions):
+            continue
         wide: Keys = {}
         before = ""
         for clause in sentence.clauses:
