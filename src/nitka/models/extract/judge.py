@@ -46,7 +46,7 @@ USER = {
 }
 UNANCHORED = {**USER, "correct": 0.5}  # "now", "instead" beside nothing exact
 ASSISTANT = {"promise": 1.8, "commit": 0.3}
-QUOTATION = re.compile(r"«[^«»\n]{1,400}»|“[^“”\n]{1,400}”|\"[^\"\n]{1,400}\"")
+QUOTATION = re.compile(r"«[^«»\n]{1,400}»|“[^“”\n]{1,400}”|(?<!\w)\"(?=\S)[^\"\n]{1,400}\"(?!\w)")
 QUOTED_WORDS = 4  # from this many on a quotation is what somebody said, not a title
 LONG = 6_000  # characters; of a longer message only the sentences that look most telling are read closely
 LONG_SENTENCES = 40
