@@ -7,16 +7,16 @@ when first asked for). Everything else is functions over values.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nitka.watch import assign as assignments
 from nitka.watch import clauses, combine, lexicon, memory, observe
 from nitka.watch.combine import CALLER, Scene
-from nitka.watch.glance import glance
+from nitka.watch.glance import MARKS, glance
 from nitka.watch.language import identify
-from nitka.watch.lexicon import Lexicon
+from nitka.watch.lexicon import Lexicon, Looked
 from nitka.watch.memory import Memory, id_of, tag_of
 from nitka.watch.normalise import clean
 from nitka.watch.observe import Index, Mentions
@@ -68,7 +68,11 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
         rules,
         {f: tuple(r) for f, r in by_flag.items()},
         patterns,
-        relevance((s.pattern for s in book.sources), patterns.persons | patterns.things),
+        relevance(
+            (s.pattern for s in book.sources),
+            frozenset().union(*book.vetoes.values()),
+            patterns.persons | patterns.things,
+        ),
         book.parents,
         languages,
         version,
@@ -132,20 +136,24 @@ def step(
     now = before if replay else memory.aged(before, watch.kinds)
     words = watch.lexicon(codes)
     mentions, just = _mentions(now, speaker.tag), _just_shown(watch.patterns.after, now, speaker.tag)
-    first = None if whole or before.assign else _first_look(watch, text, words, mentions, just)
-    sightings: list[Sighting] = []
-    if first is not None:
-        seen, language = None, identify(first, codes, words)
+    first = None if before.assign else glance(text, words)
+    marks = watch.relevance.after(just)
+    seen, sightings = None, list[Sighting]()
+    if first is not None and not whole and not watch.relevance.may_matter(first.marks | marks, *mentions.concepts()):
+        language = identify((form for form in first.forms if form not in MARKS), codes, words)
     else:
-        reading, cut = read(watch, text, words, before)
-        found, antecedents = observe.observe(reading, cut, watch.patterns, mentions, just)
-        sightings = [s for s in found if _counts(watch.kinds[s.flag], speaker.role)]
-        said = (form for token, form in zip(reading.tokens, reading.forms, strict=True) if token.kind == WORD)
-        seen, language, now = (
-            Seen(reading, tuple(cut)),
-            identify(said, codes, words),
-            now._replace(antecedents=antecedents),
+        seen, looked = read(watch, text, words, before, first)
+        found, antecedents = observe.observe(
+            seen.reading,
+            seen.sentences,
+            watch.patterns,
+            mentions,
+            after=just,
+            matters=None if first is None else _matters(watch.relevance, looked, marks),
         )
+        sightings = [s for s in found if _counts(watch.kinds[s.flag], speaker.role)]
+        now = now._replace(antecedents=antecedents)
+        language = identify(_said(seen.reading), codes, words)
     if replay and identity is not None:
         return Noticed(seen, sightings, _again(watch, before, speaker, sightings, identity), before, language)
     if language and language != now.language:
@@ -155,27 +163,35 @@ def step(
     return Noticed(seen, sightings, alerts, memory.bounded(now, watch.kinds), language)
 
 
-def _first_look(
-    watch: Watch, text: str, words: Lexicon, mentions: Mentions, just: Iterable[str]
-) -> Sequence[str] | None:
-    """The words of a message in which nothing can matter; None if something may."""
-    first = glance(text, words)
-    if first is None:
-        return None
-    person, thing = (m.concept if m else "" for m in (mentions.person, mentions.thing))
-    marks = first.marks | watch.relevance.after(just)
-    return None if watch.relevance.may_matter(marks, person, thing) else first.words
-
-
-def read(watch: Watch, text: str, words: Lexicon, before: Memory) -> tuple[clauses.Reading, list[clauses.Sentence]]:
-    """Tokens, concepts, sentences and clauses of a text."""
+def read(watch: Watch, text: str, words: Lexicon, before: Memory, first: Looked | None = None) -> tuple[Seen, Looked]:
+    """Tokens, concepts, sentences and clauses of a text; `first` is what a first look gave."""
     tokens = tokenise(clean(text))
-    forms = lexicon.forms_of(tokens, words)
-    found = lexicon.look_up(forms, words)
+    looked = lexicon.look(lexicon.forms_of(tokens, words), words) if first is None else first
+    found = lexicon.found(looked)
     if before.assign:
         assignments.apply(before.assign, text, tokens, found, watch.parents)
-    reading = clauses.read(tokens, forms, found, words)
-    return reading, clauses.sentences(reading)
+    reading = clauses.read(tokens, looked.forms, found, words)
+    return Seen(reading, tuple(clauses.sentences(reading))), looked
+
+
+def _matters(relevance: Relevance, looked: Looked, always: int) -> Callable[[clauses.Sentence, Mentions], bool]:
+    """Whether a sentence may matter, as `Relevance.may_matter` tells of a message."""
+
+    def matters(sentence: clauses.Sentence, mentions: Mentions) -> bool:
+        marks = always
+        for word in looked.words[sentence.start : sentence.end]:
+            marks |= word.marks
+        for place, phrase, _ in looked.phrases:
+            if sentence.start <= place < sentence.end:
+                marks |= phrase.marks
+        return relevance.may_matter(marks, *mentions.concepts())
+
+    return matters
+
+
+def _said(reading: clauses.Reading) -> Iterator[str]:
+    """The words of a message, as they are looked up."""
+    return (form for token, form in zip(reading.tokens, reading.forms, strict=True) if token.kind == WORD)
 
 
 def _just_shown(wanted: Set[str], now: Memory, tag: str) -> list[str]:
@@ -188,6 +204,8 @@ def _just_shown(wanted: Set[str], now: Memory, tag: str) -> list[str]:
 
 
 def _mentions(now: Memory, tag: str) -> Mentions:
+    if not now.antecedents:
+        return Mentions(tag)
     found = {a.kind: a for a in now.antecedents}
     return Mentions(tag, found.get("person"), found.get("thing"))
 

@@ -18,6 +18,7 @@ from nitka.watch.tokens import WORD, Token, repairs
 
 GAP = "*"
 GAP_MOST = 3
+NEAR = GAP_MOST + 3  # how far from a phrase's first token, at most, that of its tokens stands which is sure to be there
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
 
 Reading = tuple[str, str]  # concept, grammatical form
@@ -33,13 +34,15 @@ class Hit(NamedTuple):
 
 class Word(NamedTuple):
     """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `phrases`
-    that it may begin, by their second token; `marks` as in `relevance`.
+    that it may begin, by their second token; `near`: a phrase needs one of these among the next few tokens; `marks` as
+    in `relevance`.
     """
 
     hits: tuple[Hit, ...]
     grammar: frozenset[str]
     verb: bool
-    phrases: Mapping[str, tuple[Phrase, ...]] | None
+    phrases: Mapping[str, tuple[Phrase, ...]]
+    near: frozenset[str]
     marks: int
 
 
@@ -112,7 +115,7 @@ class Found(NamedTuple):
 PREDICATES = frozenset(
     {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
 )
-NOTHING = Word((), frozenset(), False, None, 0)
+NOTHING = Word((), frozenset(), False, {}, frozenset(), 0)
 
 
 def _unmarked(_concept: str, _form: str) -> int:
@@ -139,18 +142,20 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
     marks = 0
     for concept, how in readings:
         marks |= mark(concept, how)
-    return Word(hits, grammar, verb, _phrases(draft.phrases.get(form, ()), parents, mark), marks)
+    phrases = _phrases(draft.phrases.get(form, ()), parents, mark)
+    near = frozenset(p.rest[p.rest[0] == GAP] for several in phrases.values() for p in several)
+    return Word(hits, grammar, verb, phrases, near, marks)
 
 
 def _phrases(
     spelled: Sequence[tuple[str, Reading]], parents: Mapping[str, Sequence[str]], mark: Mark
-) -> Mapping[str, tuple[Phrase, ...]] | None:
+) -> Mapping[str, tuple[Phrase, ...]]:
     seconds: dict[str, dict[Phrase, None]] = {}
     for phrase, reading in spelled:
         rest = tuple(phrase.split("_")[1:])
         for concept, form in _widen([reading], parents):
             seconds.setdefault(rest[0], {})[Phrase(rest, concept, form, mark(concept, form))] = None
-    return {second: tuple(phrases) for second, phrases in seconds.items()} or None
+    return {second: tuple(phrases) for second, phrases in seconds.items()}
 
 
 def _widen(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Iterable[Reading]:
@@ -271,16 +276,43 @@ def _transliterate(tokens: Sequence[Token], forms: list[str], strange: list[int]
         forms[i] = reading
 
 
-def look_up(forms: Sequence[str], lexicon: Lexicon) -> Found:
+class Looked(NamedTuple):
+    """What the lexicon has for a row of forms: the word of each, phrases as (first token, phrase, token after), and all
+    their marks.
+    """
+
+    forms: Sequence[str]
+    words: Sequence[Word]
+    phrases: Sequence[tuple[int, Phrase, int]]
+    marks: int
+
+
+def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
+    """Look up every token, and the phrases that begin at it."""
+    known, words, marks = lexicon.known, lexicon.words, 0
+    row: list[Word] = []
+    phrases: list[tuple[int, Phrase, int]] = []
+    for place, form in enumerate(forms):
+        if form not in known:
+            row.append(NOTHING)
+            continue
+        word = words[form]
+        row.append(word)
+        marks |= word.marks
+        if word.near and not word.near.isdisjoint(forms[place + 1 : place + NEAR]):
+            for phrase, end in phrases_at(forms, place, word.phrases):
+                phrases.append((place, phrase, end))
+                marks |= phrase.marks
+    return Looked(forms, row, phrases, marks)
+
+
+def found(looked: Looked) -> Found:
     """Every concept in a row of tokens, words and phrases alike, under its first token."""
-    words, known, count = lexicon.words, lexicon.known, len(forms)
-    whats = [words[form] if form in known else NOTHING for form in forms]
-    found = Found([w.hits for w in whats], [w.grammar for w in whats], [w.verb for w in whats])
-    for place, what in enumerate(whats):
-        if what.phrases is not None and place + 1 < count:
-            for phrase, end in phrases_at(forms, place, what.phrases):
-                add(found, place, Hit(phrase.concept, phrase.form, end - place))
-    return found
+    row = looked.words
+    whole = Found([w.hits for w in row], [w.grammar for w in row], [w.verb for w in row])
+    for place, phrase, end in looked.phrases:
+        add(whole, place, Hit(phrase.concept, phrase.form, end - place))
+    return whole
 
 
 def phrases_at(
@@ -291,15 +323,15 @@ def phrases_at(
     choices = seconds.get(forms[after], ()), seconds.get(GAP, ())
     if not choices[0] and not choices[1]:
         return ()
-    found, near = [], {*forms[after : after + GAP_MOST + 1], GAP}
+    here, near = [], {*forms[after : after + GAP_MOST + 1], GAP}
     for phrases in choices:
         for phrase in phrases:
             rest = phrase.rest
             if len(rest) == 1 or rest[1] in near:  # tells most of them at once
                 end = _phrase_end(forms, after, rest)
                 if end:
-                    found.append((phrase, end))
-    return found
+                    here.append((phrase, end))
+    return here
 
 
 def add(found: Found, place: int, hit: Hit) -> None:

@@ -4,25 +4,27 @@ Most of what people say holds no word that any pattern could use. `may_matter` a
 the marks of the words: it is true whenever a pattern could be met or something said could be referred back to, and
 sometimes when neither is so; never the other way round. So what it spares changes no result.
 
-A mark stands for a concept; for a concept as a verb; for it as a verb that may be past; for a denial, a number, one
-that may be an age, a word for years, a link, an idiom, a pronoun that may stand for a person, a verb whose object may
-be left out, and what is remembered.
+A mark stands for a concept; for a concept as a verb; for it as a verb that may be past; for a denial, a wish, a
+number, one that may be an age, a word for years, a link, an idiom, a pronoun that may stand for a person, a verb whose
+object may be left out, and what is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nitka.watch.acts import AFTER, FIRST
 from nitka.watch.ages import ADULT, MINOR
 from nitka.watch.types import Pattern
 
-ALWAYS, DENIAL, NUMBER, AGE, YEARS, LINK, IDIOM, PERSON, HANDOVER, KEPT = (1 << n for n in range(10))
-_FIRST_FREE = 10
+ALWAYS, DENIAL, WISH, NUMBER, AGE, YEARS, LINK, IDIOM, PERSON, HANDOVER, KEPT = (1 << n for n in range(11))
+_FIRST_FREE = 11
 _YEARS = NUMBER | YEARS
 _DENYING = frozenset({"NOT", "NEVER", "NONEED", "FORBIDDEN"})
 _PRONOUNS = frozenset({"HE", "SHE", "THEY"})
+_WISHING = frozenset({"WANT", "LET", "CAN", "MAY", "TRY", "WILL", "ASKING", "NONEED"})
+_WISHED_ACTS = frozenset({"want", "invite"})
 _DENIED_ACTS = frozenset({"forbid", "noneed", "refuse"})
 _PAST_ACTS = frozenset({"did1", "did2"})
 _PAST_FORMS = frozenset({"past", "pastp", "inf"})  # an infinitive after "and" takes the act of the verb before it
@@ -70,8 +72,9 @@ class Relevance:
         left = marks & self.triggers
         while left:
             lowest = left & -left
-            if any(_meets(need, marks) for need in self.by_bit[lowest]):
-                return True
+            for need in self.by_bit[lowest]:
+                if _meets(need, marks):
+                    return True
             left ^= lowest
         return any(_meets(need, marks) for need in self.always)
 
@@ -87,6 +90,8 @@ def _meets(need: Need, marks: int) -> bool:
 
 
 def _special(concept: str) -> int:
+    if concept in _WISHING:
+        return WISH | (DENIAL if concept in _DENYING else 0)
     if concept in _DENYING:
         return DENIAL
     if concept in _PRONOUNS:
@@ -102,11 +107,13 @@ def _special(concept: str) -> int:
     return 0
 
 
-def relevance(patterns: Iterable[Pattern], kept: Iterable[str]) -> Relevance:
-    """What the words must be marked with for these patterns. `kept` are the concepts that memory keeps as mentioned."""
+def relevance(patterns: Iterable[Pattern], vetoes: Iterable[str], kept: Iterable[str]) -> Relevance:
+    """What the words must be marked with for these patterns. `vetoes` are keys that matter by themselves, `kept` the
+    concepts that memory keeps as mentioned.
+    """
     made = Relevance(kept=frozenset(kept))
-    for pattern in patterns:
-        need = tuple(tuple(_need(made.bits, key) for key in group) for group in pattern.groups)
+    for groups in (*(p.groups for p in patterns), *(((key,),) for key in sorted(vetoes))):
+        need = tuple(tuple(_need(made.bits, key) for key in group) for group in groups)
         choice = min((g for g in need if ALWAYS not in g), key=len, default=None)
         if choice is None:
             made.always.append(need)
@@ -133,13 +140,8 @@ def _need(bits: dict[tuple[str, str], int], key: str) -> int:
         return _bit(bits, concept, AFTER if act == AFTER else "")
     if act in _PAST_ACTS:
         return _bit(bits, concept, "past")
-    return _bit(bits, concept, "verb") | (DENIAL if act in _DENIED_ACTS else 0)
+    return _bit(bits, concept, "verb") | (DENIAL if act in _DENIED_ACTS else WISH if act in _WISHED_ACTS else 0)
 
 
 def _bit(bits: dict[tuple[str, str], int], concept: str, role: str) -> int:
     return bits.setdefault((concept, role), 1 << _FIRST_FREE + len(bits))
-
-
-def every(index: Mapping[str, tuple[Pattern, ...]]) -> Iterator[Pattern]:
-    """Each pattern of an index once."""
-    yield from dict.fromkeys(pattern for patterns in index.values() for pattern in patterns)

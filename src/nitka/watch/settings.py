@@ -59,7 +59,6 @@ class Settings(NamedTuple):
         return self.entities or self.abuse
 
 
-_ONLY_DEFAULTS = Settings()
 _USUAL = {"state", "memory", "speaker"}  # what nearly every request holds, and no more
 
 
@@ -72,7 +71,7 @@ def read(value: object, path: str = "settings") -> Settings:
     if value.keys() <= _USUAL:
         state = "state" in value and _switch(value, "state", path)
         speaker = _speaker(value.get("speaker"), f"{path}.speaker")
-        return _ONLY_DEFAULTS._replace(state=state, speaker=speaker, memory=value.get("memory"))
+        return Settings(state=state, speaker=speaker, memory=value.get("memory"))
     on = SWITCHES | {name: _switch(value, name, path) for name in value if name in SWITCHES}
     _choice(value, "format", FORMATS, path)
     return Settings(
@@ -138,7 +137,7 @@ def _speaker(value: object, path: str) -> Who:
     if value is None:
         return Who()
     if isinstance(value, str):
-        value = {"id": value}
+        return who(_string({"id": value}, "id", path))
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), 'a string or {"id", "age", "role"}')
     identity = _string(value, "id", path)

@@ -34,6 +34,7 @@ CODES = {
 }
 MOST_ENTRIES, MOST_BYTES = 64, 16 * 1024
 _KEYS = ("flags", "antecedents", "assign", "x")
+_KNOWN = frozenset(_KEYS)
 CALLER = "!"
 
 
@@ -45,15 +46,15 @@ def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
         return Memory()
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), "an object or null")
-    for key in value:
-        if key not in _KEYS:
-            raise WatchError(path, "an unknown key", " ".join(_KEYS))
+    if not value.keys() <= _KNOWN:
+        raise WatchError(path, "an unknown key", " ".join(_KEYS))
     ext, language = _extension(value.get("x"), kinds, f"{path}.x")
     ours, foreign = _flags(_list(value, "flags", path), kinds, f"{path}.flags")
     mine, mentions = _antecedents(_list(value, "antecedents", path), f"{path}.antecedents")
     assign = tuple(_list(value, "assign", path))
-    check(assign, f"{path}.assign")
-    _limit((*foreign, *assign, *mentions), path)
+    if foreign or assign or mentions:
+        check(assign, f"{path}.assign")
+        _limit((*foreign, *assign, *mentions), path)
     return Memory(
         seen=_seen(ours, ext, kinds),
         known={t: s for t, s in ext.known.items() if s.age or s.role},
