@@ -176,14 +176,14 @@ def read(watch: Watch, text: str, words: Lexicon, before: Memory, first: Looked 
 
 def _matters(relevance: Relevance, looked: Looked, always: int) -> Callable[[clauses.Sentence, Mentions], bool]:
     """Whether a sentence may matter, as `Relevance.may_matter` tells of a message."""
+    at = [word.marks for word in looked.words]
+    for place, phrase, _ in looked.phrases:
+        at[place] |= phrase.marks
 
     def matters(sentence: clauses.Sentence, mentions: Mentions) -> bool:
         marks = always
-        for word in looked.words[sentence.start : sentence.end]:
-            marks |= word.marks
-        for place, phrase, _ in looked.phrases:
-            if sentence.start <= place < sentence.end:
-                marks |= phrase.marks
+        for here in at[sentence.start : sentence.end]:
+            marks |= here
         return relevance.may_matter(marks, *mentions.concepts())
 
     return matters
