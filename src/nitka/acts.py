@@ -10,13 +10,14 @@ from typing import Any
 from nitka import conversation, watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
 from nitka.errors import BadInput, Damaged
-from nitka.store.port import NOBODY, Effort, Look, SessionRow
-from nitka.types import Erased, Message, SessionInfo, Summary, Tag, User
+from nitka.store.port import NOBODY, Effort, Look, Row, SessionRow
+from nitka.types import Erased, Message, Sealed, SessionInfo, Summary, Tag, User
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.world import random_bytes
 
 PAGE = 500
+GONE = Sealed(b"")  # stands for a row that is missing, and opens as little
 
 
 async def address(vault: Vault, user: User, session: str | None) -> tuple[bytes, Tag | None] | None:
@@ -34,7 +35,7 @@ async def sessions(vault: Vault, user: User) -> tuple[SessionInfo, ...]:
         return ()
     infos = [_info(owner, row) async for row in _session_rows(vault, owner)]
     return tuple(
-        sorted((info for info in infos if info.messages), key=lambda info: info.last or info.started, reverse=True)
+        sorted((info for info in infos if info.messages or info.damaged), key=lambda info: info.last or info.started, reverse=True)
     )
 
 
@@ -48,24 +49,28 @@ def _info(owner: Owner, row: SessionRow) -> SessionInfo:
 
 async def history(vault: Vault, user: User, session: str, *, before: int | None, limit: int) -> tuple[Message, ...]:
     """The newest `limit` living messages before a row, oldest first."""
-    found = await _found(vault, user, session)
+    found = await _readable(vault, user, session)
     if found is None or limit <= 0:
         return ()
-    thread, _ = found
-    look = Look(owner=thread.owner.id, session=thread.tag, first=0, end=before, limit=limit)
-    view = await vault.store.view(look)
-    return tuple(item.message for item in open_rows(thread, view.rows))
+    thread, row = found
+    end = row.head if before is None else max(0, min(before, row.head))
+    look = Look(owner=thread.owner.id, session=thread.tag, first=0, end=end, limit=limit)
+    rows = (await vault.store.view(look)).rows
+    living = sum(row.body is not None for row in rows)
+    if living < limit and end == row.head and living != codec.open_session(thread.owner, row).messages:
+        raise Damaged(f"(session {end})")  # rows were emptied, and not by forgetting, which keeps count
+    return tuple(item.message for item in open_rows(thread, rows, first=0 if living < limit else None, end=end))
 
 
 async def summary(vault: Vault, user: User, session: str) -> Summary:
     """The rolling summary; an empty one where there is none."""
-    found = await _found(vault, user, session)
+    found = await _readable(vault, user, session)
     return await _summary(vault, found[0]) if found else Summary()
 
 
 async def watch_memory(vault: Vault, user: User, session: str) -> Mapping[str, Any]:
     """The watch's memory of a session; empty where there is none."""
-    found = await _found(vault, user, session)
+    found = await _readable(vault, user, session)
     return (await watching.watched(vault, found[0])).memory if found else {}
 
 
@@ -95,7 +100,7 @@ async def export(
         if info.damaged:
             yield {**name, "damaged": True}
         thread = Thread(owner, row.session, row.incarnation)
-        async for record in _messages(vault, thread, row.head):
+        async for record in _messages(vault, thread, 0 if info.damaged else row.head):
             yield {**name, **record}
         if derived is not None:
             async for record in _derived(vault, thread, derived):
@@ -119,16 +124,28 @@ async def _derived(
 
 
 async def _messages(vault: Vault, thread: Thread, head: int) -> AsyncIterator[dict[str, Any]]:
-    for first in range(0, head, PAGE):
+    """The records of the rows `[0, head)`, of the missing ones too, and of what else is found after them."""
+    first = 0
+    while True:
         look = Look(owner=thread.owner.id, session=thread.tag, first=first, end=first + PAGE, limit=PAGE)
-        for row in (await vault.store.view(look)).rows:
-            try:
-                stored = codec.open_message(thread.owner, thread.incarnation, row)
-            except Damaged:
-                yield {"seq": row.seq, "damaged": True}
-                continue
-            if stored is not None:
-                yield _record(stored.message)
+        rows = (await vault.store.view(look)).rows
+        if not rows and first >= head:
+            return
+        missing = codec.missing_rows(rows, first, min(first + PAGE, head))
+        for row in sorted([*rows, *(Row(seq, 0, GONE) for seq in missing)], key=lambda row: row.seq):
+            record = _row_record(thread, row)
+            if record is not None:
+                yield record
+        first += PAGE
+
+
+def _row_record(thread: Thread, row: Row) -> dict[str, Any] | None:
+    """The record of a row; None for a tombstone."""
+    try:
+        stored = codec.open_message(thread.owner, thread.incarnation, row)
+    except Damaged:
+        return {"seq": row.seq, "damaged": True}
+    return _record(stored.message) if stored is not None else None
 
 
 def _record(message: Message) -> dict[str, Any]:
@@ -245,6 +262,16 @@ async def _scrubbed(vault: Vault, work: Callable[[], Awaitable[Erased]]) -> Eras
 async def _found(vault: Vault, user: User, session: str) -> tuple[Thread, SessionRow] | None:
     owner = await find_owner(vault, user)
     return await find_thread(vault, owner, session) if owner is not None else None
+
+
+async def _readable(vault: Vault, user: User, session: str) -> tuple[Thread, SessionRow] | None:
+    """The session, if its row opens: else its numbers may be anything, and its rows another session's. Raises
+    `Damaged`.
+    """
+    found = await _found(vault, user, session)
+    if found is not None:
+        codec.open_session(found[0].owner, found[1])
+    return found
 
 
 async def _session_rows(vault: Vault, owner: Owner) -> AsyncIterator[SessionRow]:

@@ -122,7 +122,7 @@ async def peek(vault: Vault, user: User, session: str, *, limit: int) -> Opened 
     look = Look(owner=owner.id, session=codec.session_tag(owner, session), folds=(SUMMARY,), first=None, limit=limit)
     view = await vault.store.view(look)
     known = view.session is not None and view.incarnation == owner.incarnation
-    return opened(vault, owner, view) if known else None
+    return opened(vault, owner, view, limit=limit) if known else None
 
 
 async def open_thread(
@@ -141,7 +141,7 @@ async def open_thread(
             owner = await _renewed(vault, owner_id, view.incarnation)
         await _create(vault, owner, info)
         view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
-    return opened(vault, owner, view, before=before)
+    return opened(vault, owner, view, before=before, limit=limit)
 
 
 async def _look(vault: Vault, owner: Owner, session: str, *, key: bytes, before: int | None, limit: int) -> View:
@@ -177,15 +177,19 @@ async def _create(vault: Vault, owner: Owner, info: SessionInfo) -> None:
         await vault.store.erase_owner(owner.id, owner.incarnation)
 
 
-def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None) -> Opened:
-    """What a view of an existing session says, unsealed."""
+def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None, limit: int) -> Opened:
+    """What a view of an existing session says, unsealed. Raises `Damaged`, also where rows are missing."""
     assert view.session is not None
+    info = codec.open_session(owner, view.session)
     thread = Thread(owner, view.session.session, view.session.incarnation)
     summary = read_summary(thread, view.folds.get(SUMMARY))
     end = view.session.head if before is None else min(before, view.session.head)
     if before is not None and before < summary.cursor:
         summary = replace(summaries.forget(summary, before, FAR, count=vault.count), cursor=before)
-    stored = open_rows(thread, view.rows, end=end)
+    whole = sum(row.body is not None for row in view.rows) < limit
+    stored = open_rows(thread, view.rows, first=summary.cursor if whole else None, end=end if limit else None)
+    if whole and before is None and not 0 <= info.messages - len(stored) <= summary.cursor:
+        raise Damaged(f"(session {end})")  # rows were emptied, and not by forgetting, which keeps count
     return Opened(
         thread=thread,
         head=end,
@@ -198,13 +202,14 @@ def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None)
     )
 
 
-def open_rows(thread: Thread, rows: tuple[Row, ...], *, end: int | None = None) -> tuple[Stored, ...]:
-    """The living ones of consecutive rows. A row that is missing is as bad as one that does not open."""
-    for row, expected in zip(rows, range(rows[0].seq, FAR) if rows else (), strict=False):
-        if row.seq != expected:
-            raise Damaged(f"(message {expected} is missing)")
-    if rows and end is not None and rows[-1].seq != end - 1:
-        raise Damaged(f"(message {rows[-1].seq + 1} is missing)")
+def open_rows(
+    thread: Thread, rows: tuple[Row, ...], *, first: int | None = None, end: int | None = None
+) -> tuple[Stored, ...]:
+    """The living ones of consecutive rows, all of `[first, end)` where given; a missing one is as bad as a closed."""
+    begin = first if first is not None else rows[0].seq if rows else max(0, (end or 0) - 1)
+    last = end if end is not None else begin + len(rows)
+    if (missing := next(codec.missing_rows(rows, begin, last), None)) is not None:
+        raise Damaged(f"(message {missing} is missing)")
     stored = (codec.open_message(thread.owner, thread.incarnation, row) for row in rows)
     return tuple(item for item in stored if item is not None)
 
@@ -354,11 +359,11 @@ async def _earlier(vault: Vault, thread: Thread, tag: Tag, question: str) -> tup
     return same_turn(open_rows(thread, view.pair), tag, question)
 
 
-def same_turn(pair: tuple[Stored, ...], tag: Tag | None, question: str) -> tuple[Stored, Stored]:
-    """The pair that a key stands for. Raises `Forgotten` when only its numbers remain, `KeyReused` for another text."""
+def same_turn(pair: tuple[Stored, ...], tag: Tag, question: str) -> tuple[Stored, Stored]:
+    """The pair of this key. Raises `Forgotten` when only numbers remain, `KeyReused` for another text, `Damaged`."""
     if len(pair) != 2:
         raise Forgotten("The turn with this key.")
-    if tag is not None and pair[0].turn_key != tag:
+    if any(item.turn_key != tag for item in pair):
         raise Damaged(f"(message {pair[0].message.seq})")
     if pair[0].message.text != question:
         raise KeyReused()

@@ -107,7 +107,7 @@ class Folder:
                 if settled.failed:
                     failed.append(due)
         for due in failed:  # only now, so that this run does not take them again
-            wait = BACK_OFF_SECONDS[min(due.attempts, len(BACK_OFF_SECONDS) - 1)]
+            wait = BACK_OFF_SECONDS[min(max(due.attempts, 0), len(BACK_OFF_SECONDS) - 1)]
             await self._vault.store.put_back(due, retry_at=self._now() + wait * 1000)
             asyncio.get_running_loop().call_later(wait, self._wake.set)
         return done
@@ -248,7 +248,7 @@ class Folder:
             end = min(floor, summary.cursor + SLICE_ROWS)
             look = replace(look, first=summary.cursor, end=end, limit=SLICE_ROWS)
             rows, floor = (await self._vault.store.view(look)).rows, end
-        older = open_rows(thread, tuple(row for row in rows if row.seq < floor))
+        older = open_rows(thread, tuple(row for row in rows if row.seq < floor), first=summary.cursor, end=floor)
         taken, end = _take(older, floor, self._limits.slice_tokens)
         return Slice(thread=thread, summary=summary, rows=taken, end=end, head=head)
 

@@ -16,6 +16,7 @@ from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
 from nitka.turn import Turn
 from nitka.types import Budget, ChatMessage, Limits, Passage, Request, SessionInfo, User
+from nitka.vault.codec import key_tag
 from nitka.vault.keychain import id_bytes
 from nitka.watching import Watching
 from nitka.world import Clock, random_bytes
@@ -101,7 +102,8 @@ class Turns:
         await self.writing.over(ask.user, ask.session)
         opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
         if opened is not None and opened.known:
-            _, answer = conversation.same_turn(opened.pair, None, self.redact(ask.text))
+            tag = key_tag(opened.thread.owner, opened.thread.tag, ask.key)
+            _, answer = conversation.same_turn(opened.pair, tag, self.redact(ask.text))
             return Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
         parts, sizes = _parts(ask, opened), opened.sizes if opened else {}
         request = pack(parts, ask.budget, self.means, sizes=sizes)

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nitka.errors import Forgotten, KeyMissing, StoreError
+from nitka.errors import Damaged, Forgotten, KeyMissing, StoreError
 from nitka.store.port import (
     NOBODY,
     Change,
@@ -33,6 +33,7 @@ from nitka.world import random_bytes
 
 Q = queries("sqlite", "content.sql")
 D = queries("sqlite", "directory.sql")
+FAR = 1 << 62  # no number of rows gets there
 LOST_KEYS = "The file of wrapped keys that belongs to this database is missing; restore it beside the database."
 
 
@@ -87,7 +88,7 @@ class SqliteStore:
 
     async def sessions(self, owner: bytes, *, after: Tag | None = None, limit: int = 1000) -> Sequence[SessionRow]:
         def work(db: sqlite3.Connection) -> list[SessionRow]:
-            return [SessionRow(*row) for row in db.execute(Q["sessions"], (owner, after or b"", limit))]
+            return [_session_row(row) for row in db.execute(Q["sessions"], (owner, after or b"", limit))]
 
         return await self._file.read(work)
 
@@ -185,7 +186,26 @@ class SqliteStore:
 
 def _session(db: sqlite3.Connection, owner: bytes, session: Tag) -> SessionRow | None:
     row = db.execute(Q["session"], (owner, session)).fetchone()
-    return SessionRow(*row) if row else None
+    return _session_row(row) if row else None
+
+
+def _session_row(row: tuple[Any, ...]) -> SessionRow:
+    """A session's row. A head that is no number becomes 0, for which its body does not open: that one is damaged, and
+    the others are listed.
+    """
+    session, incarnation, head, body = row
+    return SessionRow(session, incarnation, head if _is_number(head) else 0, body)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < FAR
+
+
+def _number(value: Any) -> int:
+    """A number of rows. SQLite keeps any value in any column: raises `Damaged` for what we never write."""
+    if not _is_number(value):
+        raise Damaged("(a number of rows)")
+    return int(value)
 
 
 def _folds(db: sqlite3.Connection, owner: bytes, session: Tag, kinds: tuple[str, ...]) -> Mapping[str, FoldRow]:
@@ -234,7 +254,7 @@ def _known(db: sqlite3.Connection, owner: bytes, session: Tag, key: Tag | None) 
     if key is None:
         return None
     row = db.execute(Q["turn_key"], (owner, session, key)).fetchone()
-    return row[0] if row else None
+    return _number(row[0]) if row else None
 
 
 def _lock(db: sqlite3.Connection, scope: Scope) -> Locked:
@@ -247,7 +267,7 @@ def _lock(db: sqlite3.Connection, scope: Scope) -> Locked:
         if session is None or session.incarnation != scope.session_incarnation:
             raise Forgotten("The session.")
     return Locked(
-        n=owner[1],
+        n=_number(owner[1]),
         head=session.head if session else 0,
         session=session,
         known=_known(db, scope.owner, scope.session, scope.turn_key),

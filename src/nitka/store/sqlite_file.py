@@ -192,6 +192,8 @@ class SqliteFile:
         tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
         if not tables:
             return
+        if db.execute("select 1 from sqlite_master where type in ('trigger', 'view')").fetchone():
+            raise StoreError("The file holds triggers or views; nitka makes none, and would run what they say.")
         if "migrations" not in tables:
             raise StoreError("The file is another program's database.")
         known = {number: name for number, name, _ in self._migrations}

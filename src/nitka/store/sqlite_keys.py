@@ -35,7 +35,7 @@ class SqliteKeys:
         def work(db: sqlite3.Connection) -> bytes | None:
             row = db.execute(K["store_id"]).fetchone()
             if row is not None:
-                return bytes(row[0])
+                return row[0] if isinstance(row[0], bytes) else b""
             if adopt:
                 db.execute(K["set_store_id"], (store,))
             return store if adopt else None

@@ -7,7 +7,7 @@ nitka can read what a newer one wrote, as long as the version byte of the seal i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -101,6 +101,12 @@ def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored |
     return stored
 
 
+def missing_rows(rows: Sequence[Row], first: int, end: int) -> Iterator[int]:
+    """The numbers of `[first, end)` that no row has: forgetting leaves rows without a body, and takes none away."""
+    here = {row.seq for row in rows}
+    return (seq for seq in range(first, end) if seq not in here)
+
+
 def _keep(owner: Owner, session_incarnation: bytes, row: Row, stored: Stored) -> None:
     if row.body is not None and len(row.body) <= KEPT_BYTES:
         owner.recent.keep((session_incarnation, row.seq), row, stored)
@@ -119,8 +125,11 @@ def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo)
 
 
 def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
+    """What the caller called it, and its counts. Raises `Damaged`, also for one that stands under another's tag."""
     place = Place(Kind.SESSION, owner.incarnation, row.incarnation, row.head)
     content = _unpack(owner.key.seal.open(row.body, place), place)
+    if session_tag(owner, content["id"]) != row.session:
+        raise Damaged(f"({place})")
     return SessionInfo(
         id=content["id"],
         channel=content["channel"],

@@ -92,7 +92,9 @@ class Keychain:
             await self._register(await self.roots.active())
             rows = await self.keys.roots()
         await self._prove(rows)
-        self._active = next(row.root for row in rows if row.active)
+        self._active = next((row.root for row in rows if row.active), b"")
+        if not self._active:
+            raise Damaged("(the active root)")
         await self.roots.claim(await self.keys.store_id(), [row.root for row in rows])
 
     async def owner_id(self, user: User) -> bytes:
@@ -118,7 +120,7 @@ class Keychain:
         incarnation = random_bytes(16)
         key = random_bytes(KEY_BYTES)
         while True:
-            place = Place(Kind.USER_KEY, incarnation)
+            place = Place(Kind.USER_KEY, incarnation, owner)
             wrapped = await self.roots.wrap(key, place, root=self._active)
             row = await self.keys.add_user_key(KeyRow(owner, incarnation, self._active, wrapped))
             if row is not None:
@@ -165,8 +167,10 @@ class Keychain:
     async def _tag_key(self, tenant: Tag) -> TagKey:
         if tenant not in self._tag_keys:
             row = await self.keys.tag_key(tenant)
+            if row is None and tenant == NO_TENANT:
+                row = await self._lost_tag_key()
             while row is None:
-                place = Place(Kind.TAG_KEY, tenant)
+                place = Place(Kind.TAG_KEY, tenant, tenant)
                 wrapped = await self.roots.wrap(random_bytes(KEY_BYTES), place, root=self._active)
                 row = await self.keys.add_tag_key(KeyRow(tenant, tenant, self._active, wrapped))
                 if row is None:
@@ -174,13 +178,23 @@ class Keychain:
             self._tag_keys[tenant] = TagKey(await self._unwrap(row, Kind.TAG_KEY))
         return self._tag_keys[tenant]
 
+    async def _lost_tag_key(self) -> KeyRow | None:
+        """The first of all keys, if another process has just made it. Raises `Damaged` where other keys are there and
+        it is not: a new one would make strangers of all users, and their past would seem empty.
+        """
+        used = [root for root in await self.keys.roots() if await self.keys.wrapped_by(root.root, 1)]
+        row = await self.keys.tag_key(NO_TENANT)
+        if used and row is None:
+            raise Damaged("(the tag key)")
+        return row
+
     async def _open(self, row: KeyRow) -> Owner:
         return Owner(row.owner, row.incarnation, UserKey(await self._unwrap(row, Kind.USER_KEY)))
 
     async def _unwrap(self, row: KeyRow, kind: Kind) -> bytes:
         if not await self.roots.holds(row.root):
             await self._renew()
-        return await self.roots.unwrap(row.wrapped, Place(kind, row.incarnation), root=row.root)
+        return await self.roots.unwrap(row.wrapped, Place(kind, row.incarnation, row.owner), root=row.root)
 
     def _keep(self, owner: Owner) -> Owner:
         self._owners[owner.id] = (self._clock() + self._limits.cache_seconds, owner)

@@ -150,4 +150,4 @@ async def _opened(keychain: Keychain, row: KeyRow) -> bytes | None:
 
 
 def _place(row: KeyRow) -> Place:
-    return Place(Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY, row.incarnation)
+    return Place(Kind.TAG_KEY if row.owner == row.incarnation else Kind.USER_KEY, row.incarnation, row.owner)

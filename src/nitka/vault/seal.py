@@ -49,7 +49,7 @@ class Place(NamedTuple):
     """Where a sealed value belongs: it opens nowhere else.
 
     `number` and `second` are the clear numbers of its row: seq and n of a message, head of a session, cursor and
-    version of a fold.
+    version of a fold. A wrapped key is bound to the owner or the tenant it belongs to, in place of a session.
     """
 
     kind: Kind
@@ -77,18 +77,27 @@ class SealKey:
         nonce = os.urandom(12)
         padded = _LENGTH.pack(len(content)) + content
         padded += bytes(-len(padded) % STEP)
-        bound = self._prefix + _PLACE.pack(*place)
+        bound = self._prefix + _fields(place)
         return Sealed(self._prefix + nonce + self._aead.encrypt(nonce, padded, bound))
 
     def open(self, sealed: bytes, place: Place) -> bytes:
         """The content. Raises `Damaged`, naming kind and number of the place and nothing else."""
-        if not sealed.startswith(self._prefix):
+        bound = self._prefix + _fields(place)
+        if not isinstance(sealed, bytes) or not sealed.startswith(self._prefix):
             raise Damaged(f"({place})")
         try:
-            padded = self._aead.decrypt(sealed[9:21], sealed[21:], self._prefix + _PLACE.pack(*place))
+            padded = self._aead.decrypt(sealed[9:21], sealed[21:], bound)
         except (InvalidTag, ValueError) as error:
             raise Damaged(f"({place})") from error
         return padded[4 : 4 + _LENGTH.unpack_from(padded)[0]]
+
+
+def _fields(place: Place) -> bytes:
+    """The place as bytes. SQLite keeps any value in any column: what fits in no field was not put there by us."""
+    try:
+        return _PLACE.pack(*place)
+    except struct.error as error:
+        raise Damaged(f"({place.kind.name.lower()})") from error
 
 
 class TagKey:

@@ -16,7 +16,7 @@ delete from due where owner = ?
 select count(*) from (select distinct owner, session from due)
 
 -- name: free_due
-select owner, session, kind, attempts from due
+select owner, session, kind, cast(attempts as integer) from due
 where leased_until <= :now and (retry_at <= :now or :early)
   and (:owner is null or owner = :owner) and (:session is null or session = :session)
 limit :limit
