@@ -27,18 +27,41 @@ if TYPE_CHECKING:
         StoreError,
         WrongKey,
     )
-    from nitka.types import Budget, Limits, Message, Passage, Receipt, Reply, Request, SessionInfo, Summary, User
+    from nitka.tokens import Counter
+    from nitka.turn import Stream, Turn
+    from nitka.types import (
+        Alert,
+        Budget,
+        Entry,
+        Erased,
+        Limits,
+        Line,
+        Message,
+        Passage,
+        Receipt,
+        Reply,
+        Request,
+        SessionInfo,
+        Settled,
+        Summary,
+        User,
+    )
 
 __all__ = [
+    "Alert",
     "BadId",
     "BadInput",
     "BadText",
     "Budget",
+    "Counter",
     "Damaged",
+    "Entry",
+    "Erased",
     "Forgotten",
     "KeyMissing",
     "KeyReused",
     "Limits",
+    "Line",
     "Message",
     "ModelError",
     "Nitka",
@@ -49,9 +72,12 @@ __all__ = [
     "Reply",
     "Request",
     "SessionInfo",
+    "Settled",
     "StoreBusy",
     "StoreError",
+    "Stream",
     "Summary",
+    "Turn",
     "User",
     "WrongKey",
 ]
@@ -61,19 +87,24 @@ _HOMES = (
     | {
         name: "nitka.types"
         for name in (
+            "Alert",
             "Budget",
+            "Entry",
+            "Erased",
             "Limits",
+            "Line",
             "Message",
             "Passage",
             "Receipt",
             "Reply",
             "Request",
             "SessionInfo",
+            "Settled",
             "Summary",
             "User",
         )
     }
-    | {"Nitka": "nitka.app"}
+    | {"Counter": "nitka.tokens", "Nitka": "nitka.app", "Stream": "nitka.turn", "Turn": "nitka.turn"}
 )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import astuple
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +32,7 @@ from nitka.request.parts import Means
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
 from nitka.tokens import Counter, default_counter
-from nitka.turn import Stream, Turn, TurnBlock
+from nitka.turn import Stream, Turn, TurnBlock, closing
 from nitka.turns import Ask, Private, Turns, first_of_turn
 from nitka.types import Budget, Erased, Limits, Message, Passage, Reply, SessionInfo, Settled, Summary, User
 from nitka.vault.keychain import Keychain
@@ -42,13 +44,14 @@ from nitka.world import Clock, system_clock
 class Nitka:
     """Conversation state for models that remember nothing. Use it as `async with Nitka.open(...) as nitka`."""
 
-    def __init__(self, turns: Turns, model: ChatModel) -> None:
-        """For `open`, which knows how to put the parts together."""
+    def __init__(self, turns: Turns, model: ChatModel, fold_model: ChatModel | None = None) -> None:
+        """For `open`, which knows how to put the parts together. `fold_model` is closed with the model."""
         self._turns = turns
         self._vault = turns.vault
         self._folder = turns.folder
         self._limits = turns.limits
         self._model = model
+        self._models = (model,) if fold_model is None or fold_model is model else (model, fold_model)
         self._is_open = False
 
     @classmethod
@@ -70,32 +73,36 @@ class Nitka:
 
         * `url`: "sqlite:///relative.db", "sqlite:////absolute.db", or a `Store`.
         * `model`: "offline", "openai:NAME", or a `ChatModel`. `fold_model` writes the summaries; by default the
-          same model, and the offline summariser where the model is "offline".
+          same model, and the offline summariser where the model is "offline". Chat models are closed with nitka.
         * `counter`: how tokens are counted; by default exact where a tokenizer is installed, else an estimate with
           a margin.
         * `redact`: a deterministic function run once on both texts of a turn, before anything is kept.
         * `keys`: the key file, or a `RootKeys`; by default NITKA_ROOT_KEYS, NITKA_KEY_FILE, or a file in the user's
           configuration folder, made on first use.
 
-        Raises `BadInput` for what cannot be understood. Entering raises `StoreError`, `KeyMissing`, `WrongKey`.
+        Raises `BadInput` for what cannot be understood or does not hold together. Entering raises `StoreError`,
+        `KeyMissing`, `WrongKey`.
         """
         settings = settings or Settings.read()
-        limits = limits or Limits()
+        limits = _sound(limits or Limits())
         chat = choose_chat(model, settings)
         counter = counter or default_counter()
         store = choose_store(url, wait=limits.wait_seconds)
         keychain = Keychain(store.keys, _roots(keys, settings), limits)
         vault = Vault(store, keychain, counter.count, counter.name)
-        writer = _summariser(fold_model, chat, settings)
+        fold_chat = chat if fold_model is None else _fold_chat(fold_model, settings)
+        writer = fold_model if isinstance(fold_model, Summariser) else _summariser(fold_chat)
         watching = Watching(watch or {})
         folder = Folder(vault, model=writer, offline=OfflineSummariser(), watching=watching, limits=limits, clock=clock)
         means = Means(counter=counter, compact=compact, condense=condense)
         turns = Turns(
             vault=vault, folder=folder, watching=watching, means=means, limits=limits, clock=clock, redact=redact or str
         )
-        return cls(turns, chat)
+        return cls(turns, chat, fold_chat)
 
     async def __aenter__(self) -> Self:
+        if self._is_open:
+            raise BadInput("Nitka is open already.")
         await self._vault.store.start()
         try:
             await self._vault.keychain.prepare()
@@ -113,15 +120,18 @@ class Nitka:
         await self.close()
 
     async def close(self) -> None:
-        """Stops accepting, gives running folds `limits.close_seconds`, and closes. What is left is due for the next
-        opener.
+        """Stops accepting, gives running folds `limits.close_seconds`, lets turns that are being written end, and
+        closes. What is left is due for the next opener.
         """
         if not self._is_open:
             return
         self._is_open = False
-        await self._folder.stop(self._limits.close_seconds)
-        await self._model.close()
-        await self._vault.store.close()
+        async with AsyncExitStack() as stack:  # whatever goes wrong, or is cancelled, all the rest is closed too
+            stack.push_async_callback(self._vault.store.close)
+            for model in self._models:
+                stack.push_async_callback(model.close)
+            stack.push_async_callback(self._turns.writing.all_over)
+            stack.push_async_callback(self._folder.stop, self._limits.close_seconds)
 
     @overload
     def say(self, user: str | User, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
@@ -164,12 +174,13 @@ class Nitka:
             yield turn.text or ""
             return
         size, said, request = 0, list[str](), turn.request
-        async for piece in self._model.stream(request.messages, max_tokens=request.max_tokens):
-            size += len(piece.encode("utf-8", "replace"))
-            if size > self._limits.message_bytes:
-                raise ModelError(f"It went on for more than {self._limits.message_bytes:,} bytes.")
-            said.append(piece)
-            yield piece
+        async with closing(self._model.stream(request.messages, max_tokens=request.max_tokens)) as pieces:
+            async for piece in pieces:
+                size += len(piece.encode("utf-8", "replace"))
+                if size > self._limits.message_bytes:
+                    raise ModelError(f"It went on for more than {self._limits.message_bytes:,} bytes.")
+                said.append(piece)
+                yield piece
         if is_blank(strip_think("".join(said))):
             raise ModelError("It returned nothing.", retryable=True)
 
@@ -252,6 +263,8 @@ class Nitka:
         cursors.
         """
         self._ready()
+        if session is not None and user is None:
+            raise BadInput("A session belongs to a user: pass the user too.")
         if rescan:
             lag = self._limits.window + self._limits.slack
             await self._vault.store.rescan(kind=conversation.SUMMARY, lag=lag)
@@ -303,6 +316,8 @@ class Nitka:
         a whole conversation as {"session": None, "damaged"} before those of its messages that open.
         """
         self._ready()
+        if what not in ("conversation", "all"):
+            raise BadInput('What is exported is "conversation" or "all".')
         return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
 
     async def forget(self, user: str | User, *, session: str | None = None, turn: int | None = None) -> Erased:
@@ -332,6 +347,15 @@ def _worth(answer: str, limits: Limits) -> str:
     return answer
 
 
+def _sound(limits: Limits) -> Limits:
+    """Raises `BadInput` for numbers that cannot hold together."""
+    if any(value is not None and value < 0 for value in astuple(limits)):
+        raise BadInput("No limit is negative.")
+    if limits.window + limits.slack > limits.backlog:
+        raise BadInput("limits.backlog holds at least limits.window + limits.slack: these many are never folded.")
+    return limits
+
+
 def _roots(keys: str | Path | RootKeys | None, settings: Settings) -> RootKeys:
     if keys is None and settings.root_keys:
         return KeyRing(Ring.from_text(settings.root_keys))
@@ -340,13 +364,13 @@ def _roots(keys: str | Path | RootKeys | None, settings: Settings) -> RootKeys:
     return keys
 
 
-def _summariser(
-    fold_model: str | ChatModel | Summariser | None, chat: ChatModel, settings: Settings
-) -> Summariser | None:
-    if fold_model is None:
-        return None if isinstance(chat, OfflineChat) else ModelSummariser(chat)
-    if isinstance(fold_model, str):
-        return None if fold_model == "offline" else ModelSummariser(choose_chat(fold_model, settings))
+def _fold_chat(fold_model: str | ChatModel | Summariser, settings: Settings) -> ChatModel | None:
+    """The chat model that writes the summaries; None where a summariser of the caller's own does."""
     if isinstance(fold_model, Summariser):
-        return fold_model
-    return ModelSummariser(fold_model)
+        return None
+    return choose_chat(fold_model, settings)
+
+
+def _summariser(chat: ChatModel | None) -> Summariser | None:
+    """What asks the model for a summary; None where the offline summariser does it."""
+    return None if chat is None or isinstance(chat, OfflineChat) else ModelSummariser(chat)

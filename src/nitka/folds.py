@@ -74,6 +74,8 @@ class Folder:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
+        """Begins, or begins again after `stop`, in the running event loop."""
+        self._wake, self._running, self._closing = asyncio.Event(), asyncio.Lock(), False
         self._task = asyncio.get_running_loop().create_task(self._forever(), name="nitka-folds")
         self._wake.set()
 
@@ -101,15 +103,17 @@ class Folder:
 
     async def _run(self, only: tuple[bytes, Tag | None] | None, *, early: bool) -> Settled:
         done, failed = Settled(), list[Due]()
-        while not self._closing and (leased := await self._lease(only, early=early)):
-            for due, settled in zip(leased, await self._at_once(leased), strict=True):
-                done = add(done, settled)
-                if settled.failed:
-                    failed.append(due)
-        for due in failed:  # only now, so that this run does not take them again
-            wait = BACK_OFF_SECONDS[min(max(due.attempts, 0), len(BACK_OFF_SECONDS) - 1)]
-            await self._vault.store.put_back(due, retry_at=self._now() + wait * 1000)
-            asyncio.get_running_loop().call_later(wait, self._wake.set)
+        try:
+            while not self._closing and (leased := await self._lease(only, early=early)):
+                for due, settled in zip(leased, await self._at_once(leased), strict=True):
+                    done = add(done, settled)
+                    if settled.failed:
+                        failed.append(due)
+        finally:
+            for due in failed:  # only now, so that this run does not take them again
+                wait = BACK_OFF_SECONDS[min(max(due.attempts, 0), len(BACK_OFF_SECONDS) - 1)]
+                await self._vault.store.put_back(due, retry_at=self._now() + wait * 1000)
+                asyncio.get_running_loop().call_later(wait, self._wake.set)
         return done
 
     async def _at_once(self, leased: Sequence[Due]) -> list[Settled]:
@@ -141,6 +145,7 @@ class Folder:
                 async with asyncio.timeout(LEASE_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
+            self._vault.keychain.expire()
             try:
                 await self.run(early=False)
             except NitkaError as error:
@@ -163,7 +168,8 @@ class Folder:
             if thread is None:
                 return Settled()
             if due.kind == WATCH:
-                return Settled(folds=1, messages=await catch_up(self._vault, self._watching, thread, rows=SLICE_ROWS))
+                read = await catch_up(self._vault, self._watching, thread, rows=SLICE_ROWS)
+                return Settled(folds=int(read > 0), messages=read)
             return await (self._mend(thread) if due.kind == MEND else self._fold(thread, due.attempts))
         except Forgotten:
             self._vault.keychain.drop(due.owner)

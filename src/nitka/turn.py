@@ -11,7 +11,8 @@ Leaving the block writes what the turn became:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -155,11 +156,24 @@ async def shielded(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
+@contextlib.asynccontextmanager
+async def closing(source: AsyncIterator[str]) -> AsyncIterator[AsyncIterator[str]]:
+    """The source, closed at the end if it can be: one that was left early gives back its connection at once, and not
+    when it is collected.
+    """
+    try:
+        yield source
+    finally:
+        if (close := getattr(source, "aclose", None)) is not None:
+            await close()
+
+
 class Stream:
     """An answer that comes in pieces: `async with nitka.say(..., stream=True) as pieces`, then `async for piece in
     pieces`.
 
     Leaving it early is the interruption. Afterwards `text` is what was stored, `receipt` the account of the request.
+    Waiting for a piece no longer than some time (`asyncio.wait_for`) ends the stream when the time is up.
     """
 
     def __init__(self, block: TurnBlock, pieces: Callable[[Turn], Any]) -> None:
@@ -167,6 +181,7 @@ class Stream:
         self._pieces = pieces
         self._turn: Turn | None = None
         self._source: Any = None
+        self._broken = False
 
     @property
     def text(self) -> str:
@@ -193,12 +208,16 @@ class Stream:
         return self
 
     async def __anext__(self) -> str:
-        assert self._turn is not None
+        if self._turn is None:
+            raise BadInput("A stream is a block: `async with nitka.say(..., stream=True) as pieces`.")
         try:
             piece: str = await anext(self._source)
         except StopAsyncIteration:
-            if not self._turn.stored:
+            if not (self._turn.stored or self._broken):
                 self._turn.answer()
+            raise
+        except BaseException:
+            self._broken = True  # a source that was cut off ends too when it is asked again: that is no whole answer
             raise
         self._turn.piece(piece)
         return piece

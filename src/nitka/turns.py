@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 from nitka import conversation
 from nitka.conversation import Appended, Draft, Opened, Vault
-from nitka.door import as_moment, as_user, as_zone, clean_text, cut
+from nitka.door import as_moment, as_user, as_zone, clean_text, cut, sound
 from nitka.errors import BadInput, StoreBusy, StoreError
 from nitka.folds import Folder
 from nitka.request.assemble import pack, refit
@@ -87,10 +87,10 @@ class Turns:
             zone=as_zone(zone, at),
             channel=self._clean(channel, "channel") if channel else "",
             system=self._clean(system, "system prompt") if system else "",
-            knowledge=tuple(self._passage(item) for item in knowledge),
+            knowledge=_passages(knowledge),
             tools=tools,
             budget=self._budget(budget),
-            private=private,
+            private=_privacy(private),
             replaces=first_of_turn(replaces),
             language=language,
         )
@@ -103,8 +103,10 @@ class Turns:
         opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
         if opened is not None and opened.known:
             tag = key_tag(opened.thread.owner, opened.thread.tag, ask.key)
-            _, answer = conversation.same_turn(opened.pair, tag, self.redact(ask.text))
-            return Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
+            _, answer = conversation.same_turn(opened.pair, tag, self._redacted(ask.text))
+            turn = Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
+            turn.interrupted = answer.message.interrupted
+            return turn
         parts, sizes = _parts(ask, opened), opened.sizes if opened else {}
         request = pack(parts, ask.budget, self.means, sizes=sizes)
 
@@ -125,6 +127,7 @@ class Turns:
             answer = cut(answer, self.limits.message_bytes)
         stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
         turn.text = stored.answer.message.text
+        turn.interrupted = stored.answer.message.interrupted  # another delivery may have been first
         turn.alerts = stored.alerts
 
     async def record(self, ask: Ask, answer: str) -> None:
@@ -149,17 +152,25 @@ class Turns:
         return opened
 
     async def _peek(self, ask: Ask) -> Opened | None:
-        """What a private turn may read; nothing is made."""
-        if ask.private is True:
+        """What a private turn may read; nothing of it is made. Older turns are folded first where they are too many."""
+        if ask.private != "reads":
             return None
-        return await conversation.peek(self.vault, ask.user, ask.session, limit=self.limits.backlog)
+
+        async def look() -> Opened | None:
+            return await conversation.peek(self.vault, ask.user, ask.session, limit=self.limits.backlog)
+
+        opened = await look()
+        while opened is not None and opened.behind:
+            await self.folder.catch_up(opened.thread)
+            opened = await look()
+        return opened
 
     async def _append(
         self, ask: Ask, opened: Opened, answer: str, *, answered: datetime | None = None, interrupted: bool = False
     ) -> Appended:
         draft = Draft(
-            question=self.redact(ask.text),
-            answer=self.redact(self._clean(answer, "answer")),
+            question=self._redacted(ask.text),
+            answer=self._redacted(self._clean(answer, "answer")),
             asked=ask.at,
             answered=answered or max(ask.at, self.clock()),
             key=ask.key,
@@ -171,6 +182,8 @@ class Turns:
         lag = self.limits.window + self.limits.slack
         watcher = self.watching if self.watching.on(ask.user.tenant) else None
         stored = await _surely(lambda: conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher))
+        if ask.replaces is not None:
+            self.vault.keychain.drop(opened.thread.owner.id)  # with what it had opened of the turns that went
         if stored.due:
             self.folder.wake()
         return stored
@@ -178,8 +191,11 @@ class Turns:
     def _clean(self, text: str, what: str) -> str:
         return clean_text(text, limit=self.limits.message_bytes, what=what)
 
-    def _passage(self, item: str | Passage) -> Passage:
-        return item if isinstance(item, Passage) else Passage(item)
+    def _redacted(self, text: str) -> str:
+        redacted = self.redact(text)
+        if not isinstance(redacted, str):
+            raise BadInput(f"redact returned a {type(redacted).__name__}, not a string.")
+        return sound(redacted)
 
     def _budget(self, budget: int | Budget | None) -> Budget:
         if isinstance(budget, Budget):
@@ -202,6 +218,29 @@ async def _surely(write: Callable[[], Awaitable[Appended]]) -> Appended:
             return await write()
         except StoreBusy:
             raise unknown from None  # "nothing was written" would say more than is known
+
+
+def _privacy(private: object) -> Private:
+    """Raises `BadInput` for anything else than False, True and "reads": a slip must not read or keep what it should
+    not.
+    """
+    if isinstance(private, bool):
+        return private
+    if private == "reads":
+        return "reads"
+    raise BadInput('private is False, True or "reads".')
+
+
+def _passages(knowledge: Sequence[str | Passage]) -> tuple[Passage, ...]:
+    """Raises `BadInput` for what is no list of passages; a single string would be taken for one passage a letter."""
+    passages = () if isinstance(knowledge, str) else tuple(map(_passage, knowledge))
+    if isinstance(knowledge, str) or not all(isinstance(passage.text, str) for passage in passages):
+        raise BadInput("knowledge is a list of strings and Passages.")
+    return passages
+
+
+def _passage(item: str | Passage) -> Passage:
+    return item if isinstance(item, Passage) else Passage(item)
 
 
 def first_of_turn(row: int | None) -> int | None:

@@ -37,6 +37,11 @@ class Writing:
 
         return run()
 
+    async def all_over(self) -> None:
+        """Returns when whatever is being written now, in any session, has been written, or has failed."""
+        if ends := [end for ends in self._ends.values() for end in ends]:
+            await asyncio.wait(ends)
+
     async def over(self, user: User, session: str) -> None:
         """Returns when what is being written in this session now has been written, or has failed."""
         if ends := self._ends.get((user, session)):

@@ -136,6 +136,12 @@ class Keychain:
         """Forgets the opened key."""
         self._owners.pop(owner, None)
 
+    def expire(self) -> None:
+        """Forgets the opened keys whose time is over, and what they had opened. Called now and then."""
+        now = self._clock()
+        for owner in [owner for owner, (until, _) in self._owners.items() if until <= now]:
+            del self._owners[owner]
+
     async def register(self, root: bytes) -> None:
         """Makes a root the active one of this store: it wraps every key that is made from now on."""
         await self._register(root)
