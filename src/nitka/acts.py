@@ -9,7 +9,7 @@ from typing import Any
 
 from nitka import conversation, watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
-from nitka.errors import BadInput, Damaged
+from nitka.errors import BadInput, Damaged, Forgotten
 from nitka.store.port import NOBODY, Effort, Look, Row, SessionRow
 from nitka.types import Erased, Message, Sealed, SessionInfo, Summary, Tag, User
 from nitka.vault import codec
@@ -35,7 +35,11 @@ async def sessions(vault: Vault, user: User) -> tuple[SessionInfo, ...]:
         return ()
     infos = [_info(owner, row) async for row in _session_rows(vault, owner)]
     return tuple(
-        sorted((info for info in infos if info.messages or info.damaged), key=lambda info: info.last or info.started, reverse=True)
+        sorted(
+            (info for info in infos if info.messages or info.damaged),
+            key=lambda info: info.last or info.started,
+            reverse=True,
+        )
     )
 
 
@@ -164,8 +168,8 @@ async def forget(vault: Vault, user: User, *, session: str | None, turn: int | N
         return Erased()
     thread, row = found
     if turn is None:
-        return await _scrubbed(vault, partial(_forget_session, vault, thread, row))
-    return await _scrubbed(vault, partial(_forget_turn, vault, thread, turn))
+        return await _scrubbed(vault, thread, partial(_forget_session, vault, thread, row))
+    return await _scrubbed(vault, thread, partial(_forget_turn, vault, thread, turn))
 
 
 async def _forget_session(vault: Vault, thread: Thread, row: SessionRow) -> Erased:
@@ -180,11 +184,20 @@ async def _forget_turn(vault: Vault, thread: Thread, turn: int) -> Erased:
 
 
 async def finish_erasures(vault: Vault) -> int:
-    """Ends what a crash or a reader had left unfinished; returns how many erasures are complete now."""
-    done = 0
-    for owner, incarnation in await vault.store.erasures():
-        done += (await _erase(vault, owner, incarnation, "whole")).erasure == "complete"
-    return done
+    """Ends what a crash, a reader or the size of the file had left unfinished; returns how many erasures are complete
+    now. The files are built anew once, however many there are.
+    """
+    pending = await vault.store.erasures()
+    for owner, incarnation in pending:
+        await vault.store.keys.remove_user_key(owner, incarnation)
+        vault.keychain.drop(owner)
+        await vault.store.erase_owner(owner, incarnation)
+    if not pending or not (await vault.store.keys.scrub("whole") and await vault.store.scrub("whole")):
+        return 0
+    for owner, incarnation in pending:
+        await vault.store.end_erasure(owner, incarnation)
+    await vault.store.scrub("log")
+    return len(pending)
 
 
 async def _forget_user(vault: Vault, user: User) -> Erased:
@@ -246,13 +259,17 @@ async def _erase(vault: Vault, owner: bytes, incarnation: bytes, effort: Effort 
     return replace(erased, erasure="complete" if clean else "pending")
 
 
-async def _scrubbed(vault: Vault, work: Callable[[], Awaitable[Erased]]) -> Erased:
-    """Does the work and makes the bytes go. A note that belongs to nobody has `settle` end what a crash or a reader
-    prevented.
+async def _scrubbed(vault: Vault, thread: Thread, work: Callable[[], Awaitable[Erased]]) -> Erased:
+    """Does the work and makes the bytes go, also what this process had opened lately. A note that belongs to nobody
+    has `settle` end what a crash or a reader prevented. What somebody else forgot meanwhile is nothing to forget.
     """
     note = random_bytes(16)
     await vault.store.begin_erasure(NOBODY, note)
-    erased = await work()
+    try:
+        erased = await work()
+    except Forgotten:
+        erased = Erased()
+    vault.keychain.drop(thread.owner.id)
     clean = await vault.store.scrub()
     if clean:
         await vault.store.end_erasure(NOBODY, note)
