@@ -30,7 +30,7 @@ from weakref import WeakSet
 from nitka import app, turn
 from nitka.errors import BadInput
 from nitka.turn import Turn
-from nitka.types import Receipt, Reply, User
+from nitka.types import Alert, Receipt, Reply, User
 
 __all__ = ["Block", "Nitka", "Pieces", "Stream"]
 
@@ -204,6 +204,10 @@ class Stream(Pieces[str]):
     @property
     def receipt(self) -> Receipt | None:
         return self._stream.receipt
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        return self._stream.alerts
 
     @property
     def interrupted(self) -> bool:

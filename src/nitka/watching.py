@@ -134,18 +134,24 @@ async def set_memory(vault: Vault, thread: Thread, memory: Mapping[str, Any]) ->
 
 
 def _late(before: FoldRow | None, after: FoldRow) -> Step:
-    """Writes the row that a late fold made, if nobody was faster."""
+    """Writes the row that a late fold made; if somebody was faster, the work is free to be looked at anew."""
 
     def step(locked: Locked) -> Change | None:
-        if locked.folds.get(WATCH) != before:
-            return None
+        now = locked.folds.get(WATCH)
+        if now != before:
+            return Change(done=(WATCH,), due=(WATCH,) if locked.head > (now.cursor if now else 0) else ())
         return Change(folds=(after,), done=(WATCH,), due=(WATCH,) if locked.head > after.cursor else ())
 
     return step
 
 
 async def catch_up(vault: Vault, watching: Watching, thread: Thread, *, rows: int) -> int:
-    """Reads the next `rows` messages that the watch has not read; returns how many were."""
+    """Reads the next `rows` messages that the watch has not read; returns how many were. None where the watch was
+    switched off since: then the work is not due any more.
+    """
+    if not watching.purposes:
+        await vault.store.change(thread.scope(WATCH), lambda _: Change(done=(WATCH,)))
+        return 0
     view = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, folds=(WATCH,)))
     if view.session is None:
         raise Forgotten("The session.")
@@ -157,7 +163,7 @@ async def catch_up(vault: Vault, watching: Watching, thread: Thread, *, rows: in
     state, _ = watching.read(read_watched(thread, row), messages)
     after = next_row(thread, row, end, state)
     _, change = await vault.store.change(thread.scope(WATCH), _late(row, after))
-    return len(messages) if change is not None else 0
+    return len(messages) if change is not None and change.folds else 0
 
 
 def _plain(alert: Alert) -> Mapping[str, Any]:

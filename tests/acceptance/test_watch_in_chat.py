@@ -97,6 +97,29 @@ async def test_when_it_fails_the_turn_is_written_and_settle_catches_up(
         assert [alert.rule for alert in (await nitka.say("anna", "s", text=STORIES["en"][1])).alerts] == ["G01"]
 
 
+async def test_what_it_has_not_read_when_it_is_switched_off_it_does_not_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cursor is behind, the operator opens without it: work that was due is due no more."""
+    store = world.store()
+    async with world.open(store, watch=ON) as nitka:
+        await nitka.say("anna", "s", text="hello there")
+        with monkeypatch.context() as broken:
+            broken.setattr(Watching, "read", _fails)
+            await nitka.say("anna", "s", text=STORIES["en"][0])
+            await nitka.settle()
+    async with world.open(watch=None) as nitka:
+        monkeypatch.setattr(Watching, "read", _fails)
+        done = await nitka.settle()
+        assert (done.folds, done.failed) == (0, 0)
+        assert await world_due(nitka) == 0
+
+
+async def world_due(nitka: Any) -> int:
+    """How many pieces of work wait."""
+    return len(await nitka._vault.store.lease(now=1 << 60, until=1 << 61, limit=99, early=True))
+
+
 def _fails(self: Watching, before: object, messages: object) -> object:
     raise BadInput("broken on purpose")
 

@@ -57,6 +57,15 @@ def proposed(answer: str, lines: Sequence[Line] = ()) -> Proposal:
     return asyncio.run(ModelSummariser(Scripted(answer)).propose(lines, said("Hello", "Hi"), cap=300))
 
 
+def test_half_a_character_in_a_line_becomes_a_mark_that_can_be_stored() -> None:
+    """JSON can spell half of a surrogate pair, and a model that is cut off inside an emoji does."""
+    answer = (
+        '{"add": [{"full": "Anna sent \\ud83d", "gist": "sent \\ud83d\\ude00", "first": 4, "last": 4}], "replaced": []}'
+    )
+    (line,) = proposed(answer).add
+    assert (line.full, line.gist) == ("Anna sent \ufffd", "sent \U0001f600")
+
+
 LINE = {"full": "Anna: the parcel goes to Kotor on 3 May", "gist": "Anna: parcel Kotor, 3 May", "first": 4, "last": 4}
 GOOD = {"add": [LINE], "replaced": [1]}
 OLD = (Line(full="a", gist="a", first=0, last=0), Line(full="b", gist="b", first=1, last=1))

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import nitka
-from nitka import sync
+from nitka import sync, turn
 from nitka.errors import BadInput
 from nitka.testing import FakeModel, MemoryStore, memory_ring
 from nitka.types import ChatMessage
@@ -88,6 +88,8 @@ def test_a_stream_is_a_block_and_an_iterator(waiting: sync.Nitka) -> None:
         assert list(pieces) == ["one", " two", " three"]
     assert (pieces.text, pieces.interrupted) == ("one two three", False)
     assert pieces.receipt is not None
+    names = {name for name, member in vars(turn.Stream).items() if isinstance(member, property)}
+    assert names <= set(vars(sync.Stream))
 
 
 def test_a_stream_left_early_is_interrupted(waiting: sync.Nitka) -> None:

@@ -19,6 +19,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from nitka.door import sound
 from nitka.errors import ModelError
 from nitka.models.extract import condense
 from nitka.models.extract.lexicon import language
@@ -148,7 +149,8 @@ def _line(item: object, first: int, last: int) -> Line | None:
 
 
 def _words(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    """One clean line. JSON can hold halves of a surrogate pair, which no row could keep."""
+    return " ".join(sound(value).split()) if isinstance(value, str) else ""
 
 
 def _number(value: object) -> int | None:

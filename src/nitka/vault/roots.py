@@ -252,7 +252,7 @@ def _write(path: Path, text: str) -> None:
     with open(handle, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        _flush(file.fileno())
 
 
 def _link(aside: Path, path: Path) -> bool:
@@ -269,3 +269,17 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _flush(handle: int) -> None:
+    """Onto the disk. On macOS a plain fsync ends in the drive's own memory; where the file system cannot do more, it
+    has to do.
+    """
+    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    try:
+        if full is not None:
+            fcntl.fcntl(handle, full)
+            return
+    except OSError:
+        pass
+    os.fsync(handle)
