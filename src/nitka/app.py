@@ -42,7 +42,9 @@ from nitka.world import Clock, system_clock
 
 
 class Nitka:
-    """Conversation state for models that remember nothing. Use it as `async with Nitka.open(...) as nitka`."""
+    """Conversation state for models that remember nothing. Use it as `async with Nitka.open(...) as nitka`, in one
+    event loop; several may be open on one database, in one process or in many.
+    """
 
     def __init__(self, turns: Turns, model: ChatModel, fold_model: ChatModel | None = None) -> None:
         """For `open`, which knows how to put the parts together. `fold_model` is closed with the model."""
@@ -53,6 +55,7 @@ class Nitka:
         self._model = model
         self._models = (model,) if fold_model is None or fold_model is model else (model, fold_model)
         self._is_open = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @classmethod
     def open(
@@ -111,6 +114,7 @@ class Nitka:
             await self._vault.store.close()
             raise
         self._is_open = True
+        self._loop = asyncio.get_running_loop()
         self._folder.start()
         return self
 
@@ -315,7 +319,7 @@ class Nitka:
         What does not open is marked and the rest is given all the same: a message as {"session", "seq", "damaged"},
         a whole conversation as {"session": None, "damaged"} before those of its messages that open.
         """
-        self._ready()
+        self._opened()
         if what not in ("conversation", "all"):
             raise BadInput('What is exported is "conversation" or "all".')
         return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
@@ -334,6 +338,12 @@ class Nitka:
         return erased
 
     def _ready(self) -> None:
+        """Open, and called in the event loop it was opened in: turns of one session wait for each other there."""
+        self._opened()
+        if asyncio.get_running_loop() is not self._loop:
+            raise BadInput("Nitka was opened in another event loop; open one in each, or use nitka.sync.")
+
+    def _opened(self) -> None:
         if not self._is_open:
             raise BadInput("Nitka is not open: use it inside `async with Nitka.open(...)`.")
 

@@ -195,6 +195,18 @@ async def test_what_was_closed_can_be_opened_again_and_folds_again() -> None:
         assert (await nitka.summary("anna", "s")).cursor == 8
 
 
+async def test_another_event_loop_is_refused_and_not_left_waiting() -> None:
+    """What waits in one loop cannot be woken from another."""
+    async with opened() as nitka:
+
+        async def elsewhere() -> None:
+            await nitka.say("anna", "s", text="hello")
+
+        with pytest.raises(BadInput, match="event loop"):
+            await asyncio.to_thread(asyncio.run, elsewhere())
+        await nitka.say("anna", "s", text="hello")
+
+
 async def test_closing_closes_every_model_once_and_the_store_whatever_fails() -> None:
     class Broken(Slow):
         async def close(self) -> None:
