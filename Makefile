@@ -43,6 +43,9 @@ bench-facts: $(READY)
 bench-recall: $(READY)
 	$(BIN)/python -m benchmarks.recall $(SHARED)/data/locomo_dev.json --cache .bench
 
+bench-watch: $(READY)
+	$(BIN)/python -m benchmarks.watch --shared $(SHARED)
+
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
