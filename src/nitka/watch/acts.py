@@ -158,7 +158,7 @@ def _bare(reading: Reading, clause: Clause, place: int, chain: Sequence[frozense
     if words & {"MUST", "NEED"}:
         return "ask" if "I" not in words else "do1"
     if words & {"CAN", "WILL", "MIND", "HOWABOUT", "TRY"}:
-        return "ask" if not words & {"ANY", "PERSON"} else "third"
+        return "third" if words & {"ANY", "PERSON"} or _named(chain) else "ask"
     if chain and "TO" in chain[0]:
         return (
             before if before in ("ask", "forbid") and clause.coordinated else "ask" if words & {"REMEMBER"} else "none"
@@ -177,6 +177,12 @@ def _bare(reading: Reading, clause: Clause, place: int, chain: Sequence[frozense
     ):
         return before
     return "ask" if _opens(reading, clause, place) else "third"
+
+
+def _named(chain: Sequence[frozenset[str]]) -> bool:
+    """Whether a word that could be the subject stands right before the modal: "your family will see"."""
+    modal = next((i for i, found in enumerate(chain) if found & {"CAN", "WILL"}), len(chain))
+    return modal + 1 < len(chain) and not chain[modal + 1]
 
 
 def _opens(reading: Reading, clause: Clause, place: int) -> bool:
