@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -83,8 +83,7 @@ class Nitka:
         * `keys`: the key file, or a `RootKeys`; by default NITKA_ROOT_KEYS, NITKA_KEY_FILE, or a file in the user's
           configuration folder, made on first use.
 
-        Raises `BadInput` for what cannot be understood or does not hold together. Entering raises `StoreError`,
-        `KeyMissing`, `WrongKey`.
+        Raises `BadInput` for what cannot be understood. Entering raises `StoreError`, `KeyMissing`, `WrongKey`.
         """
         settings = settings or Settings.read()
         limits = _sound(limits or Limits())
@@ -358,12 +357,12 @@ def _worth(answer: str, limits: Limits) -> str:
 
 
 def _sound(limits: Limits) -> Limits:
-    """Raises `BadInput` for numbers that cannot hold together."""
+    """Raises `BadInput` for a negative number. What a window and its slack hold is no backlog, however large they are:
+    it is never folded, and an open that waited for that would not end.
+    """
     if any(value is not None and value < 0 for value in astuple(limits)):
         raise BadInput("No limit is negative.")
-    if limits.window + limits.slack > limits.backlog:
-        raise BadInput("limits.backlog holds at least limits.window + limits.slack: these many are never folded.")
-    return limits
+    return replace(limits, backlog=max(limits.backlog, limits.window + limits.slack))
 
 
 def _roots(keys: str | Path | RootKeys | None, settings: Settings) -> RootKeys:

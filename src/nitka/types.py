@@ -111,7 +111,7 @@ class Limits:
     answer_tokens: int = 1_024  # room kept for the answer inside the budget, at most a quarter of it
     message_bytes: int = 1 << 20  # of one text, as UTF-8
     slice_tokens: int = 3_000  # shown to the summariser in one step
-    backlog: int = 240  # unfolded messages after which the offline summariser catches up
+    backlog: int = 240  # unfolded messages after which the offline summariser catches up; at least window + slack
     fold_tokens_per_day: int | None = None  # given to models by folds; above it the offline summariser works
     wait_seconds: float = 10.0  # for a locked store
     close_seconds: float = 5.0  # given to folds when closing

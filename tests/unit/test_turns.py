@@ -239,11 +239,20 @@ async def test_a_closing_that_is_cancelled_closes_the_store_all_the_same() -> No
         await store.erasures()
 
 
-@pytest.mark.parametrize("limits", [Limits(slack=300), Limits(window=300), Limits(backlog=11), Limits(window=-1)])
-async def test_limits_that_cannot_hold_together_are_refused(limits: Limits) -> None:
-    """More unfolded messages than an open reads, and none of them to be folded: no turn could ever be opened."""
-    with pytest.raises(BadInput, match="limit"):
-        opened(limits=limits)
+@pytest.mark.parametrize("limits", [Limits(slack=8, window=2, backlog=4), Limits(window=10, backlog=4)])
+async def test_a_window_larger_than_the_backlog_is_sent_whole(limits: Limits) -> None:
+    """An open reads the window, and does not wait for folds that are not due."""
+    async with opened(limits=limits) as nitka:
+        for number in range(5):
+            await nitka.say("anna", "s", text=f"question {number}")
+        async with asyncio.timeout(5), nitka.turn("anna", "s", text="now?") as turn:
+            assert sum(entry.count for entry in turn.request.receipt.layer("history")) == 10
+            turn.discard()
+
+
+async def test_a_negative_limit_is_refused() -> None:
+    with pytest.raises(BadInput, match="negative"):
+        opened(limits=Limits(window=-1))
 
 
 async def test_a_session_alone_is_no_address_and_only_known_things_are_exported() -> None:
