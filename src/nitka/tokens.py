@@ -102,7 +102,10 @@ def count_tools(counter: Counter, tools: Sequence[Mapping[str, Any]]) -> int:
     """The price of tool definitions, as compact JSON: what providers make of them is not larger. None cost nothing."""
     if not tools:
         return 0
-    return TOOL_TOKENS + sum(TOOL_TOKENS + counter.count(_json(tool)) for tool in tools)
+    try:
+        return TOOL_TOKENS + sum(TOOL_TOKENS + counter.count(_json(tool)) for tool in tools)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInput("tools is a list of definitions that JSON can hold, not too deep and without circles.") from None
 
 
 _MEDIA_TYPES = frozenset(

@@ -198,6 +198,9 @@ class Turns:
         return sound(redacted)
 
     def _budget(self, budget: int | Budget | None) -> Budget:
+        given = (budget.total, budget.answer) if isinstance(budget, Budget) else (0 if budget is None else budget,)
+        if not all(isinstance(number, int) for number in given):
+            raise BadInput("A budget is a whole number of tokens, or a Budget of such numbers.")
         if isinstance(budget, Budget):
             return budget
         total = self.limits.budget if budget is None else budget
@@ -249,8 +252,8 @@ def first_of_turn(row: int | None) -> int | None:
     """
     if row is None:
         return None
-    if row < 0:
-        raise BadInput("Rows are numbered from 0.")
+    if not isinstance(row, int) or row < 0:
+        raise BadInput("Rows are whole numbers from 0.")
     return row - row % 2
 
 

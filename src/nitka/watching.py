@@ -11,6 +11,7 @@ and whoever has not switched it on does not wait for them.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("nitka")
 
 KEPT_ALERTS = 100
+READ_AT_ONCE = 20_000  # characters of a turn, some tenths of a second; a longer one is read afterwards, by `catch_up`
 SPEAKERS: Mapping[str, Mapping[str, str]] = {
     "user": {"id": "user"},
     "assistant": {"id": "assistant", "role": "assistant"},
@@ -85,6 +87,8 @@ class Watching:
     ) -> tuple[FoldRow | None, tuple[Alert, ...]]:
         """The fold's next row after `messages`, which begin at `first`, or None if it is behind or failed."""
         if self._rules is None or (row is not None and row.cursor != first):
+            return None, ()
+        if sum(len(message.text) for message in messages) > READ_AT_ONCE:  # nobody else's write waits for this
             return None, ()
         try:
             state, alerts = self.read(read_watched(thread, row), messages)
@@ -160,7 +164,7 @@ async def catch_up(vault: Vault, watching: Watching, thread: Thread, *, rows: in
     end = min(first + rows, view.session.head)
     page = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, first=first, end=end, limit=rows))
     messages = [item.message for item in open_rows(thread, page.rows)]
-    state, _ = watching.read(read_watched(thread, row), messages)
+    state, _ = await asyncio.to_thread(watching.read, read_watched(thread, row), messages)
     after = next_row(thread, row, end, state)
     _, change = await vault.store.change(thread.scope(WATCH), _late(row, after))
     return len(messages) if change is not None and change.folds else 0
