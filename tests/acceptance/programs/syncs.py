@@ -32,7 +32,7 @@ Event = tuple[str, str]
 events: list[Event] = []
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int
-OPEN = ctypes.CFUNCTYPE(INT, POINTER, ctypes.c_char_p, POINTER, INT, POINTER)
+OPEN = ctypes.CFUNCTYPE(INT, POINTER, POINTER, POINTER, INT, POINTER)  # SQLite keeps the name's pointer: pass it on
 WRITE = ctypes.CFUNCTYPE(INT, POINTER, POINTER, INT, ctypes.c_int64)
 SYNC = ctypes.CFUNCTYPE(INT, POINTER, INT)
 kept: list[Any] = []  # what C points to must not be collected
@@ -80,10 +80,10 @@ def watch() -> None:
     vfs = Vfs.from_buffer_copy(ctypes.string_at(original, ctypes.sizeof(Vfs)))
     pass_on = OPEN(vfs.open)
 
-    def opened(_: int, name: bytes, file: int, flags: int, out: int) -> int:
+    def opened(_: int, name: int | None, file: int, flags: int, out: int) -> int:
         code: int = pass_on(original, name, file, flags, out)
-        if code == 0 and flags & WAL:
-            note_writes(file, Path(name.decode()).name)
+        if code == 0 and name and flags & WAL:
+            note_writes(file, Path(ctypes.string_at(name).decode()).name)
         return code
 
     callback = OPEN(opened)
