@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import statistics
 import zlib
 from collections.abc import Iterator, Sequence
@@ -144,7 +145,9 @@ def loud(given: Sequence[Given], levels: Sequence[str] = LOUD) -> bool:
 _FRAUD = {"scam", "extortion", "money_laundering"}
 _SWAPPED = {"af006", "af016", "af017", "af095"}  # threads whose two sides are not told apart
 _PREFACE = 800  # code points
-_GREETINGS = ("dear", "hello", "hi", "greetings", "attention", "good day", "attn", "good morning", "sir", "compliment")
+_GREETING = re.compile(
+    r"\b(?:dear|hello|hi|greetings|attention|attn|good (?:day|morning|evening)|sir|madam|compliments?)\b", re.IGNORECASE
+)
 
 
 def fraud_talk(talk: Talk) -> tuple[tuple[Turn, ...], str]:
@@ -159,7 +162,7 @@ def fraud_talk(talk: Talk) -> tuple[tuple[Turn, ...], str]:
 
 
 def _preface(text: str) -> bool:
-    return len(text) < _PREFACE and not any(word in text.lower()[:200] for word in _GREETINGS)
+    return len(text) < _PREFACE and not _GREETING.search(text[:200])
 
 
 def first_hit(given: Sequence[Given], suspected: str) -> int:
