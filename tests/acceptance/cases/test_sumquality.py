@@ -165,20 +165,38 @@ async def test_sq_3_early_values_survive_repeated_summarising(memory: Stage, lan
     assert set(re.findall(r"\d+", summary.text)) <= set(re.findall(r"\d+", everything)), "none is invented"
 
 
-NAMES = [
-    "User plugins have priorities 1-10, system plugins 11-100.",
-    "Test coverage is 85%.",
-    "The config file has version 2.14.0-rc1.",
-]
-EXACTLY = ["1-10", "11-100", "85%", "2.14.0-rc1"]  # README.md beside this file says which names wait
+EXACTLY = {
+    "en": [
+        ("Hooks are named before_pack, after_pack and on_seal.", ["before_pack", "after_pack", "on_seal"]),
+        ("User plugins have priorities 1-10, system plugins 11–100.", ["1-10", "11–100"]),
+        ("Test coverage is 85 %.", ["85 %"]),
+        ("The config file ~/.packrc.toml has version 2.14.0-rc1.", ["~/.packrc.toml", "2.14.0-rc1"]),
+        ("The hook lives in src/pack/hooks.py.", ["src/pack/hooks.py"]),
+        ('The channel "Late Seals" costs $40.', ['"Late Seals"', "$40"]),
+    ],
+    "ru": [
+        ("Хуки называются before_pack, after_pack и on_seal.", ["before_pack", "after_pack", "on_seal"]),
+        ("У плагинов приоритеты 1-10, у системных 11–100.", ["1-10", "11–100"]),
+        ("Покрытие тестами 85 %, скидка 12 %.", ["85 %", "12 %"]),
+        ("У файла ~/.packrc.toml версия 2.14.0-rc1.", ["~/.packrc.toml", "2.14.0-rc1"]),
+        ("Хук лежит в src/pack/hooks.py.", ["src/pack/hooks.py"]),
+        ("Канал «Поздние печати» стоит 40 €.", ["«Поздние печати»", "40 €"]),
+    ],
+}
 
 
-async def test_sq_4_exact_names_and_ranges_are_not_rewritten(memory: Stage) -> None:
-    """Names of code, ranges and percentages stand in the summary as they were written, after several passes."""
+@pytest.mark.parametrize("language", ["en", "ru"])
+async def test_sq_4_exact_names_and_ranges_are_not_rewritten(memory: Stage, language: str) -> None:
+    """Names of code, paths, versions, ranges, percentages, amounts and quoted titles stand in the summary as they were
+    written, in the full lines and in their gists, after several passes.
+    """
+    sentences = EXACTLY[language]
     async with memory.open(fold_model="offline", limits=Limits(window=4)) as nitka:
-        await talk(nitka, "en", [(sentence, "") for sentence in NAMES], 20)
+        await talk(nitka, language, [(sentence, "") for sentence, _ in sentences], 20)
         summary = await nitka.summary("anna", "s")
-    assert [name for name in EXACTLY if name not in summary.text] == []
+    names = [name for _, exact_ in sentences for name in exact_]
+    for text in ("\n".join(line.full for line in summary.lines), "\n".join(line.gist for line in summary.lines)):
+        assert [name for name in names if name not in text] == []
 
 
 async def test_sq_5_a_finished_task_is_not_taken_for_a_new_one(memory: Stage) -> None:
@@ -236,3 +254,37 @@ async def check_records(stage: Stage, sent: Sequence[str]) -> None:
         await lay(nitka, "anna", "other", 1)
         records = [record async for record in nitka.export("anna") if record["session"] == "s"]
         assert [record["text"] for record in records if record["role"] == "user"] == list(sent)
+
+
+FIRST_TALK = {
+    "en": (
+        ["I bake the cake.", "It has three layers with cherries.", "Boris brings the music.", "Vera likes jazz."],
+        [
+            "The cake must be ready by noon.",
+            "The party is on Saturday.",
+            "We need more chairs.",
+            "My aunt lends plates.",
+        ],
+        "What did we decide about the cake?",
+    ),
+    "ru": (
+        ["Я пеку торт.", "В нём три слоя с вишней.", "Борис принесёт музыку.", "Вера любит джаз."],
+        ["Торт должен быть готов к полудню.", "Праздник в субботу.", "Нам нужно больше стульев.", "Тётя даст тарелки."],
+        "Что мы решили про торт?",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+async def test_a_short_first_talk_is_whole_in_the_summary_that_a_question_is_sent_with(
+    memory: Stage, language: str
+) -> None:
+    """While the summary is less than half full, nothing that was plainly said is lost by folding it."""
+    first, then, question = FIRST_TALK[language]
+    async with memory.open(fold_model="offline", limits=Limits(window=2)) as nitka:
+        await talk(nitka, language, [(sentence, "") for sentence in (*first, *then)], 3)
+        async with nitka.turn("anna", "s", text=question) as turn:
+            lead = turn.request.messages[0]["content"]
+            assert [sentence for sentence in (*first, *then) if sentence.rstrip(".") not in lead] == []
+            turn.discard()
+        assert (await nitka.summary("anna", "s")).tokens <= 150

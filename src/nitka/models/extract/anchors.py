@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nitka.models.extract.lexicon import HAN, Lexicon
-from nitka.models.extract.text import FIGURE, VALUE, Sentence, Word
+from nitka.models.extract.text import CODED, FIGURE, VALUE, Sentence, Word
 
 Kind = Literal["date", "weekday", "time", "money", "number", "code", "name", "title"]
 DIGITS = re.compile(r"\d")
 LETTERS = re.compile(r"[^\W\d_]")
-ADDRESS = re.compile(r"@|://|^[#№]\w")
 DATE = re.compile(r"\d{1,2}[./]\d{1,2}(?:[./]\d{2,4})?|\d{4}-\d{2}-\d{2}")
 CLOCK = re.compile(r"\d{1,2}:\d{2}")
 MEASURED = re.compile(
@@ -60,7 +59,7 @@ class Anchor:
 def mark(read: Sentence, lexicon: Lexicon) -> list[Anchor]:
     """The anchors of a sentence in order; each word is told which of them it belongs to."""
     anchors: list[Anchor] = []
-    quoted = re.search(r"[«“„\"]", read.source) is not None
+    quoted = re.search(r"[«“„\"`]", read.source) is not None
     at = 0
     while at < len(read.words):
         if not (quoted or lexicon.parts or read.words[at].valued or read.words[at].text[0].isupper()):
@@ -234,7 +233,7 @@ def _weight(kind: Kind, inside: Sequence[Word], after: Word | None, lexicon: Lex
         return WEIGHT[kind]
     worded = max((len(str(value)) for _, _, value in number_runs(inside, lexicon) if value > HOURS), default=0)
     figures = max(worded, sum(len(DIGITS.findall(word.text)) for word in inside))
-    counted = any("counted" in word.tags for word in inside) or inside[-1].text.endswith("%")
+    counted = any("counted" in word.tags for word in inside) or inside[-1].text.endswith(("%", "‰"))
     counted = counted or (after is not None and bool(after.tags & {"unit", "counted", "money"}))
     if figures >= 3:
         return 2.6
@@ -245,7 +244,7 @@ def _weight(kind: Kind, inside: Sequence[Word], after: Word | None, lexicon: Lex
 
 def _is_code(text: str) -> bool:
     """Letters and figures mixed, figures with hyphens, or an address: what must be copied exactly."""
-    if ADDRESS.search(text):
+    if CODED.search(text):
         return True
     if not DIGITS.search(text) or ORDINAL.fullmatch(text.lower()) or CLOCK.fullmatch(text):
         return False
@@ -256,12 +255,12 @@ def _is_code(text: str) -> bool:
 
 def _title(read: Sentence, at: int) -> Anchor | None:
     """A short quoted title: «Старый бакен», "Old Anchor"."""
-    opened = re.search(r"[«“„\"]$", read.words[at].gap)
+    opened = re.search(r"[«“„\"`]$", read.words[at].gap)
     if not opened:
         return None
     for end in range(at + 1, min(at + TITLE_WORDS, len(read.words)) + 1):
         after = read.words[end].gap if end < len(read.words) else read.source[read.words[end - 1].end :]
-        if re.match(r"[.,!?]?[»”“\"]", after):
+        if re.match(r"[.,!?]?[»”“\"`]", after):
             named = read.words[at].text[:1].isupper()
             keys = frozenset(word.stem for word in read.words[at:end])
             return Anchor("title", at, end, WEIGHT["name"] if named else WEIGHT["title"] / 2, keys)

@@ -47,6 +47,7 @@ USER = {
 UNANCHORED = {**USER, "correct": 0.5}  # "now", "instead" beside nothing exact
 ASSISTANT = {"promise": 1.8, "commit": 0.3}
 QUOTATION = re.compile(r"«[^«»\n]{1,400}»|“[^“”\n]{1,400}”|(?<!\w)\"(?=\S)[^\"\n]{1,400}\"(?!\w)")
+CONDENSED = re.compile(r"\[…[^\[\]\n]{1,60}…\]")  # a mark where a text was shortened says nothing
 QUOTED_WORDS = 4  # from this many on a quotation is what somebody said, not a title
 LONG = 6_000  # characters; of a longer message only the sentences that look most telling are read closely
 LONG_SENTENCES = 40
@@ -60,6 +61,7 @@ OPENING = 1.6  # of what opens the talk: it tells what it is about
 OPENING_WORDS = 3  # of substance, in its sentence
 SAYING = 2  # words of substance, from which on an act without anything exact says something
 CLEAR = ("strict", "open", "decide")  # but a ban, a question and a choice say it in two
+ABOUT_TALK = {"talk", "request", "daypart", "unit", "polite"}
 UNREAL = 0.3  # of jokes, similes and old stories
 PLAIN: dict[Kind, float] = {
     "name": 0.8,
@@ -85,6 +87,7 @@ class Claim:
     lexicon: Lexicon
     value: float = 0.0
     read_anchors: list[Anchor] = field(default_factory=list)  # of the whole sentence
+    plain: bool = False  # a statement with nothing exact in it and no act: worth a line only while there is room
     label: bool = False  # has a content word of its own beside its anchors
     beside: set[str] = field(default_factory=set)  # stems of the two clauses before it in the message
     committed: bool = False  # what stands around it speaks for a service: a booking, a case, a guarantee
@@ -147,7 +150,8 @@ def names_in(message: Message, lex: Lexicon) -> set[str]:
 def read_message(message: Message, names: set[str], lex: Lexicon) -> list[tuple[Sentence, list[Anchor]]]:
     """The message's sentences with their anchors. `names` are stems that are known to be names, wherever they stand."""
     read = []
-    text = message.text if message.role == "user" else QUOTATION.sub(_unquoted, message.text)
+    text = CONDENSED.sub("\n", message.text)
+    text = text if message.role == "user" else QUOTATION.sub(_unquoted, text)
     for piece in pieces(text, lex) if len(text) <= LONG else telling(text, lex, LONG_SENTENCES):
         one = sentence(piece, lex)
         for word in one.words:
@@ -247,7 +251,41 @@ def worth(claim: Claim, known: Known, answered: bool) -> float:
         exact *= ASKED
         act = 0.0 if answered else min(act, 1.0)
     total = exact + act + ABOUT * _about(claim, known) + OPENING * claim.opens * min(1.0, _substance(claim) / 3)
-    return total * UNREAL if "unreal" in acts_of(claim.read) else total
+    if "unreal" in acts_of(claim.read):
+        return total * UNREAL
+    claim.plain = _states(claim, known)
+    return total
+
+
+def _states(claim: Claim, known: Known) -> bool:
+    """Whether the clause tells something of a person, a thing, a plan or a wish: two words of substance that are not
+    about the talk itself, one of them new; no question, no request, no remark on the one spoken to. Only where the
+    lexicon knows the words of talk.
+    """
+    tags = set().union(*(word.tags for word in claim.words))
+    if claim.read.asks or not claim.lexicon.talks or "polite" in tags or claim.words[0].tags & {"second", "lead"}:
+        return False
+    if _requests(claim) or _in_passing(claim):
+        return False
+    told = {word.stem for word in claim.words if word.content and word.tags.isdisjoint(ABOUT_TALK)}
+    told = {stem for stem in told if len(stem) > 1}
+    return len(told) >= SAYING and not told <= known.stems
+
+
+def _in_passing(claim: Claim) -> bool:
+    """Whether it is said with a laugh, in a simile (a wish is none: "I'd like a seat"), or as an aside inside it."""
+    light = {tag for tag, at, _ in claim.read.phrases if tag == "levity" or (tag == "aside" and at > claim.start)}
+    return bool(light) and ("aside" in light or "decide" not in claim.acts)
+
+
+def _requests(claim: Claim) -> bool:
+    """Whether the clause opens with what is asked of the one spoken to: a word of request, or a command, which in
+    English is a word of content with a determiner right after it ("draft a note").
+    """
+    words = [word for word in claim.words if "filler" not in word.tags][:2]
+    if not words or "request" in words[0].tags or _orders(claim):
+        return bool(words)
+    return len(words) > 1 and words[0].content and not words[0].tags - {"talk"} and "determiner" in words[1].tags
 
 
 def _assistant(claim: Claim, new: Sequence[tuple[Anchor, float]]) -> float:

@@ -57,6 +57,7 @@ class Lexicon:
     heads: frozenset[str]  # the first letters of every entry: most words have none, and this tells it at once
     parts: Mapping[str, tuple[str, ...]]  # by tag, where words are not set apart by spaces: what is looked for inside
     function: frozenset[str]
+    talks: bool  # knows the words of talk itself, without which a plain statement cannot be told from small talk
     nouns_capitalised: bool
     dotted_ordinals: bool  # "4. Juni"
     figures: Mapping[str, str]  # beginnings of number words, and the figure
@@ -142,6 +143,7 @@ def _build(code: str, data: Mapping[str, Any]) -> Lexicon:
         own=tuple(forms.get("own", ())),
         told=tuple(forms.get("told", ())),
         imperative=tuple(forms.get("imperative", ())),
+        talks="talk" in lists,
         nouns_capitalised=bool(forms.get("nouns_capitalised", False)),
         dotted_ordinals=bool(forms.get("dotted_ordinals", False)),
     )

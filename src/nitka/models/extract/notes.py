@@ -20,6 +20,9 @@ from nitka.types import Line, Message, Proposal
 WORTH = 0.9  # below this nothing is written
 FULLNESS = 1.5  # what is asked for on top of that when the summary is full, from ROOMY on
 ROOMY = 0.5  # of the cap
+PLAIN_ROOM = 0.5  # of the cap, as written: up to there a plain statement is worth a line
+SPARE_ROOM = 0.33  # the same for one in a message that gives other lines too
+STATED = 1.0  # what it is worth
 DEAR = 0.3  # how far a longer gist must be worth more, in a full summary
 COMMON = 8.0  # tokens of a gist, about
 LONG_LABEL = 5  # stems of a clause that says enough to stand alone; a day after it may be moved, and gets its own line
@@ -36,6 +39,8 @@ class Note:
     claims: tuple[Claim, ...]
     replaced: frozenset[int] = frozenset()  # positions of the lines it replaces
 
+    plain: bool = False  # says nothing exact and is no act: worth a line only while there is room
+
 
 def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> Proposal:
     """Lines for `messages`, in order, and the positions of `lines` that they replace entirely.
@@ -45,7 +50,8 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
     """
     known = present([line.text for line in lines], [line.first for line in lines])
     standing = tuple(known.standing)
-    notes = _settled(_take_notes(known, messages))
+    filled = _written(lines) / cap if cap > 0 else 1.0
+    notes = _settled(_take_notes(known, messages, filled=filled))
     notes = [replace(note, replaced=replaced_lines(standing, note.claims)) for note in notes]
     replaced = frozenset[int]().union(*(note.replaced for note in notes))
     kept = [line for at, line in enumerate(lines) if at not in replaced]
@@ -56,7 +62,7 @@ def propose(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> 
 
 def take_notes(messages: Sequence[Message]) -> list[Note]:
     """Every line worth writing for these messages, in order, without regard to room."""
-    return _settled(_take_notes(present(()), messages))
+    return _settled(_take_notes(present(()), messages, filled=0.0))
 
 
 def _settled(notes: Sequence[Note]) -> list[Note]:
@@ -70,7 +76,7 @@ def _settled(notes: Sequence[Note]) -> list[Note]:
     return [note for at, note in enumerate(notes) if at not in gone]
 
 
-def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
+def _take_notes(known: Known, messages: Sequence[Message], *, filled: float) -> list[Note]:
     known.tongue = known.tongue or language("\n".join(message.text[:500] for message in messages))
     lexicons = [known.lexicon(message.text) for message in messages]
     for message, lex in zip(messages, lexicons, strict=True):
@@ -78,12 +84,30 @@ def _take_notes(known: Known, messages: Sequence[Message]) -> list[Note]:
     notes: list[Note] = []
     for at, message in enumerate(messages):
         answered = message.role == "user" and at + 1 < len(messages)
-        for group in _groups(claims(message, known, lexicons[at], answered=answered)):
-            note = _note(group)
-            if note is not None:
-                notes.append(note)
-                known.learn(set().union(*(keys_of(claim) for claim in group)))
+        found = claims(message, known, lexicons[at], answered=answered)
+        groups = _groups(found)
+        own = [note for group in groups if (note := _note(group)) is not None]
+        for note in own:
+            known.learn(set().union(*(keys_of(claim) for claim in note.claims)))
+        roomy = filled <= (SPARE_ROOM if own else PLAIN_ROOM)
+        notes += _with_plain(own, found, groups) if roomy else own
     return notes
+
+
+def _with_plain(own: Sequence[Note], found: Sequence[Claim], groups: Sequence[Sequence[Claim]]) -> list[Note]:
+    """The notes and, each at its place, the plain statements of the same message that none of them holds: beside
+    notes only whole sentences, since what surrounds something exact is mostly talk.
+    """
+    at = {id(claim): place for place, claim in enumerate(found)}
+    held = {id(claim) for group in groups for claim in group}
+    plain = [_note([claim]) for claim in found if claim.plain and id(claim) not in held and _stands_alone(claim, own)]
+    added = [replace(note, value=max(note.value, STATED), plain=True) for note in plain if note is not None]
+    return sorted([*own, *added], key=lambda note: at[id(note.claims[0])])
+
+
+def _stands_alone(claim: Claim, own: Sequence[Note]) -> bool:
+    """A whole sentence; where the message gives no other note, the clause that opens one too."""
+    return claim.start == 0 and (not own or claim.end == len(claim.read.words))
 
 
 def _groups(found: Sequence[Claim]) -> list[list[Claim]]:
@@ -181,11 +205,17 @@ def _note(group: Sequence[Claim]) -> Note | None:
     return Note(line, sum(claim.value for claim in group), tuple(group))
 
 
+def _written(lines: Sequence[Line]) -> float:
+    """The size of lines as they stand; while there is room that is more than their gists take."""
+    return sum(estimate(line.text) for line in lines)
+
+
 def _worthwhile(notes: Sequence[Note], standing: Sequence[Line], cap: int) -> list[Note]:
     """The notes worth their room, in order. What replaces a line always is; of the others, more is asked the fuller
     it gets.
     """
     used = sum(estimate(line.gist) for line in standing)
+    written = _written(standing)
     chosen: list[Note] = []
     size = 0.0
     for note in sorted(notes, key=lambda note: (not note.replaced, -note.value / estimate(note.line.gist))):
@@ -193,7 +223,10 @@ def _worthwhile(notes: Sequence[Note], standing: Sequence[Line], cap: int) -> li
         asked = WORTH + FULLNESS * max(0.0, full - ROOMY) / (1 - ROOMY)
         price = estimate(note.line.gist)
         asked *= 1 + DEAR * full * (price / COMMON - 1)
+        if note.plain and not note.replaced and written > PLAIN_ROOM * cap:
+            continue
         if size + price <= cap and (note.replaced or note.value >= asked):
             chosen.append(note)
             size += price
+            written += estimate(note.line.full)
     return [note for note in notes if any(note is one for one in chosen)]

@@ -24,11 +24,19 @@ MARKED = re.compile(r"[^\W\d_]+")
 WORD = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|https?://[^\s<>\"«»]+[\w/]"
+    r"|(?<![\w.])(?:~|\.{1,2}|[A-Za-z]:)?[\\/](?:[\w.~+-]*[\\/])*[\w.~+-]*\w"  # a path from a root
+    r"|(?<![\w.-])(?:--[A-Za-z][\w-]*(?:=[\w./:-]*\w)?|-[A-Za-z]\d*(?!\S)|\.[a-z][\w-]*)"  # an option, .name
+    r"|[A-Za-z_]\w*=[\w./:-]*\w"
+    r"|[A-Za-z_][\w/\\-]*(?:(?<=\w\w)\.[a-z_](?:[\w/\\-]*\w)?|(?<=\d)\.\d(?:[\w-]*\w)?)+(?:\(\))?"  # dotted
+    r"|[A-Z](?:\+\+|#)(?!\w)"
     r"|[@#№][\w-]*\w"
-    r"|\d+(?:[.,:/]\d+)*[^\W\d_]*(?:[-–][\w]+)*%?"
-    r"|[$€£¥₽]\s?\d+(?:[.,]\d+)*"
-    r"|[^\W_]+(?:[-'’_/][^\W_]+)*|_+\w+"
+    r"|\d+(?:[.,:/]\d+)*[^\W\d_]*(?:[-–]\w+(?:[.,:]\d+)*)*(?:[ \u00a0\u202f]?(?:[%‰€£¥₽]|°[CFС]?))?"
+    r"|[$€£¥₽]\s?\d+(?:[.,]\d+)*(?:[-–]\d+(?:[.,]\d+)*)?"
+    r"|[^\W_]+(?:(?:[-'’]|/_*|_+)[^\W_]+)*(?:\(\))?|_+\w+(?:\(\))?"
     r"|[$€£₽]"
+)
+CODED = re.compile(  # copied letter for letter: an identifier, a path, an option, a setting, a tag, an address
+    r"\w_\w|^_|[\\=@]|://|^[~.#№/]|^-|^[A-Za-z]:|(?:/.*){2}|[^\W\d]\.\w|\(\)$|\+\+$|^[a-z]+[A-Z]"
 )
 END = re.compile(r"[.!?…。！？]+[\"»”’')\]]*(?=\s|$|[^\x00-\u2fff])|\n+|;\s")
 SPLIT = re.compile(r"[,;()\[\]]|:\s|，|、|；|：")
@@ -170,7 +178,9 @@ def sentence(piece: str, lexicon: Lexicon) -> Sentence:
     for word in words:
         word.content = word.tags.isdisjoint(CONTENTLESS)
         word.valued = (
-            not word.tags.isdisjoint(VALUE) or not word.text.isalpha() and FIGURE.search(word.text) is not None
+            not word.tags.isdisjoint(VALUE)
+            or (not word.text.islower() or not word.text.isalpha())
+            and (FIGURE.search(word.text) is not None or CODED.search(word.text) is not None)
         )
     phrases += [("strict", at, 2) for at in range(len(words) - 1) if lows[at] in NOT and _forbids(words, at, lexicon)]
     return Sentence(piece, words, piece.rstrip("\"»”')").endswith(("?", "？", "吗")), phrases)

@@ -217,11 +217,11 @@ def _join(claim: Claim, kept: Sequence[int], written: Mapping[int, str] = NOTHIN
         if i:
             parts.append(_between(words, kept[i - 1], at))
         else:
-            parts.append("".join(re.findall(r"[«“„\"]$", words[at].gap)))
+            parts.append("".join(re.findall(r"[«“„\"`]$", words[at].gap)))
         parts.append(written.get(at, words[at].text))
     if kept:
         tail = claim.read.source[words[kept[-1]].end :][:1]
-        parts.append(tail if tail in '»”"%' else "")
+        parts.append(tail if tail in '»”"`%' else "")
     return _balanced("".join(parts))
 
 
@@ -231,8 +231,8 @@ def _between(words: Sequence[Word], before: int, at: int) -> str:
         return ": "
     if len(gaps) == 1:
         return gaps[0] if len(gaps[0]) <= 4 and gaps[0].isprintable() else " "
-    closing = "".join(re.findall(r"^[»”]", gaps[0]))
-    opening = "".join(re.findall(r"[«“„]$", gaps[-1]))
+    closing = "".join(re.findall(r"^[»”\"`]", gaps[0]))
+    opening = "".join(re.findall(r"(?:^|\s)[«“„\"`]$", gaps[-1])).strip()
     comma = "," if any(mark in gap for gap in gaps for mark in ",;") else ""
     return f"{closing}{comma} {opening}"
 
@@ -241,6 +241,7 @@ def _balanced(text: str) -> str:
     for left, right in ("«»", "“”", "()"):
         if text.count(left) != text.count(right):
             text = text.replace(left, "").replace(right, "")
-    if text.count('"') % 2:
-        text = text.replace('"', "")
-    return text.strip(" ,;:–—-")
+    for mark in '"`':
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    return text.lstrip(" ,;:–—").rstrip(" ,;:–—-")
