@@ -67,12 +67,15 @@ def as_user(user: object) -> User:
 
 
 def as_moment(at: datetime | None, now: datetime) -> datetime:
-    """The time a turn happened, in UTC. Raises `BadInput` for a time without a zone."""
+    """The time a turn happened, in UTC. Raises `BadInput` for what is no time, has no zone, or is beyond the years."""
     if at is None:
         return now
-    if at.tzinfo is None or at.utcoffset() is None:
+    if not isinstance(at, datetime) or at.tzinfo is None or at.utcoffset() is None:
         raise BadInput("The time has no zone; pass an aware datetime.")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError as error:
+        raise BadInput("The time lies beyond the years 1 to 9999 in UTC.") from error
 
 
 def as_zone(zone: str, at: datetime | None) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nitka.door import as_moment, as_user, as_zone, clean_text, is_blank, zone_of
 from nitka.errors import BadInput, BadText
 from nitka.types import User
+from nitka.vault.codec import micros, moment
 
 LIMIT = 1000
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -136,3 +137,21 @@ def test_the_zone_of_a_time_is_its_offset(minutes: int) -> None:
 
 def test_no_time_has_no_zone() -> None:
     assert as_zone("", None) == ""
+
+
+@given(
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.timezones() | st.just(UTC))  # noqa: DTZ001
+    | st.just(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
+)
+def test_every_time_that_is_taken_comes_back_from_its_row(at: datetime) -> None:
+    """A row whose time cannot be read would close its whole session."""
+    taken = as_moment(at, NOW)
+    assert taken == at.astimezone(UTC)  # a local time that a clock skipped equals none; what it stands for counts
+    assert moment(micros(taken)) == taken
+
+
+@pytest.mark.parametrize(("year", "hours"), [(1, 5), (9999, -5)])
+def test_a_time_beyond_the_years_of_utc_is_refused(year: int, hours: int) -> None:
+    edge = datetime(year, 1 if year == 1 else 12, 1 if year == 1 else 31, 23 if hours < 0 else 0, 30, tzinfo=UTC)
+    with pytest.raises(BadInput, match="years"):
+        as_moment(edge.replace(tzinfo=timezone(timedelta(hours=hours))), NOW)

@@ -228,3 +228,18 @@ async def test_a_file_that_may_not_be_read_is_a_wrong_key(tmp_path: Path) -> Non
     (tmp_path / "keys.json").chmod(0)
     with pytest.raises(WrongKey):
         await KeyRing(None, path=tmp_path / "keys.json").prepare(fresh=True)
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe", "deep", "circle"])
+def test_what_is_no_key_file_is_one_clear_error(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "keys.json"
+    if what == "folder":
+        path.mkdir()
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "circle":
+        path.symlink_to(path)
+    else:
+        path.write_text("[" * 200_000, encoding="utf-8")
+    with pytest.raises((WrongKey, BadInput)):
+        _ = KeyRing(None, path=path).ring

@@ -112,7 +112,7 @@ class Ring:
                 for store, needs in data.get("stores", {}).items()
             }
             ring = cls(bytes.fromhex(data["active"]), roots, stores)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise WrongKey("The key file is not a nitka key ring.") from error
         ring.check()
         return ring
@@ -140,7 +140,10 @@ class KeyRing:
 
     def __init__(self, ring: Ring | None, *, path: Path | None = None) -> None:
         self._ring = ring
-        self.path = path.resolve() if path is not None else None  # a link stays; what it leads to is changed
+        try:
+            self.path = path.resolve() if path is not None else None  # a link stays; what it leads to is changed
+        except RuntimeError as error:  # links in a circle; Python 3.13 says OSError when the file is opened
+            raise BadInput("The key file's path leads in a circle.") from error
 
     @property
     def ring(self) -> Ring:
@@ -205,6 +208,8 @@ class KeyRing:
     def _read(self) -> Ring:
         assert self.path is not None
         try:
+            if self.path.exists() and not self.path.is_file():
+                raise WrongKey("The key file is not a file.")
             return Ring.from_json(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise KeyMissing("The key file is not there; restore it, or name the right one.") from error

@@ -62,6 +62,12 @@ def matches(rules: Iterable[Rule], scene: Scene) -> Iterator[Match]:
             yield best
 
 
+NEAR = 20
+"""Messages. What lies further apart may belong to nothing: in long ordinary talk any two themes meet by chance. Such an
+alert is still raised, at most as medium.
+"""
+
+
 def _rank(severity: str) -> int:
     return SEVERITIES.index(severity)
 
@@ -219,6 +225,8 @@ def _severity(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
     level = min(level, 3) - hushed
     if peer and minor:
         level = min(level, _rank("high"))
+    if max(part.span.last for part in parts) > NEAR:
+        level = min(level, _rank("medium"))
     return "" if hushed > 1 else SEVERITIES[max(0, level)]
 
 
