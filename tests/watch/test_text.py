@@ -17,7 +17,7 @@ from nitka.watch.tokens import tokenise
 
 def keys(text: str, codes: tuple[str, ...] = ("en", "ru")) -> list[set[str]]:
     """The keys of each clause."""
-    (reading, sentences), _ = engine.read(default(), text, default().lexicon(codes), Memory())
+    (reading, sentences, _), _ = engine.read(default(), text, default().lexicon(codes), Memory())
     return [set(clause_keys(reading, clause, "")[0]) for s in sentences for clause in s.clauses]
 
 

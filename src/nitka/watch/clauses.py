@@ -19,6 +19,7 @@ _OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
 _TOP = frozenset("com org net info ru рф example uk de io me shop site online xyz top app biz link club live".split())
 _BRIEF = 3  # words
 _SHORT = 7  # tokens
+_JOINING = frozenset({"AND", "IF", "THAT"})
 _SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
 
 
@@ -209,24 +210,19 @@ def _bounds(reading: Reading, sentence: Sentence) -> list[tuple[int, int]]:
     """Cut at pauses and conjunctions, then give pieces without a predicate to their neighbour on the left."""
     pieces: list[tuple[int, int]] = []
     start = sentence.start
+    grammar, tokens = reading.grammar, reading.tokens
     for index in range(sentence.start, sentence.end):
-        cut = index if _conjunction(reading, index, start) else index + 1 if _pause(reading, index) else 0
-        if cut > start:
-            pieces.append((start, cut))
-            start = cut
+        if grammar[index] and index > start and not _JOINING.isdisjoint(grammar[index]):
+            cut = index
+        elif tokens[index].kind == MARK and tokens[index].form in _PAUSE:
+            cut = index + 1
+        else:
+            continue
+        pieces.append((start, cut))
+        start = cut
     if start < sentence.end:
         pieces.append((start, sentence.end))
     return _merge(reading, pieces)
-
-
-def _pause(reading: Reading, index: int) -> bool:
-    token = reading.tokens[index]
-    return token.kind == MARK and token.form in _PAUSE
-
-
-def _conjunction(reading: Reading, index: int, start: int) -> bool:
-    found = reading.grammar[index]
-    return index > start and bool(found) and ("AND" in found or "IF" in found or "THAT" in found)
 
 
 def _merge(reading: Reading, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -100,10 +100,13 @@ def _digest(text: str) -> bytes:
 
 
 class Seen(NamedTuple):
-    """A message read: its tokens with what they stand for, and its sentences."""
+    """A message read: its tokens with what they stand for, and its sentences. `plain`: there is nothing in it but words
+    and ordinary marks.
+    """
 
     reading: clauses.Reading
     sentences: tuple[clauses.Sentence, ...]
+    plain: bool
 
 
 class Noticed(NamedTuple):
@@ -171,7 +174,7 @@ def read(watch: Watch, text: str, words: Lexicon, before: Memory, first: Looked 
     if before.assign:
         assignments.apply(before.assign, text, tokens, found, watch.parents)
     reading = clauses.read(tokens, looked.forms, found, words)
-    return Seen(reading, tuple(clauses.sentences(reading))), looked
+    return Seen(reading, tuple(clauses.sentences(reading)), first is not None), looked
 
 
 def _matters(relevance: Relevance, looked: Looked, always: int) -> Callable[[clauses.Sentence, Mentions], bool]:

@@ -49,8 +49,14 @@ _DIGITS = re.compile(r"\d")
 _PHONE_RUN = re.compile(r"[+(]?\d[\d ()./\u00a0-]{5,30}\d")
 
 
-def entities(text: str, reading: Reading, sentences: Sequence[Sentence], region: str) -> tuple[Entity, ...]:
-    """Everything named in the message, by place; of two that overlap, the one found by the stricter check."""
+def entities(
+    text: str, reading: Reading, sentences: Sequence[Sentence], region: str, *, plain: bool = False
+) -> tuple[Entity, ...]:
+    """Everything named in the message, by place; of two that overlap, the one found by the stricter check. A `plain`
+    message, words and ordinary marks only, names nothing but ages.
+    """
+    if plain:
+        return _apart([*_ages(reading, sentences, text)]) if reading.numbers else ()
     found: list[Entity] = []
     digits = len(_DIGITS.findall(text)) if _DIGITS.search(text) else 0
     for search in (_links, _wallets, _ibans, _cards, _signs):

@@ -82,8 +82,9 @@ def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, gi
     before = wire_memory.load(wanted.memory if given is None else given, watch.kinds)
     noticed = engine.step(watch, text, codes, before, wanted.speaker, message_id=wanted.message_id, whole=whole)
     region = wanted.region or ("RU" if noticed.language == "ru" else "")
-    sentences = noticed.seen.sentences if noticed.seen else ()
-    named = entities(text, noticed.seen.reading, sentences, region) if noticed.seen and wanted.named else ()
+    seen = noticed.seen
+    sentences = seen.sentences if seen else ()
+    named = entities(text, seen.reading, sentences, region, plain=seen.plain) if seen and wanted.named else ()
     spans = [(a.start, a.end) for a in noticed.alerts] + [(e.start, e.end) for e in named]
     result = Result(
         text=text,

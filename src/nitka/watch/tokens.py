@@ -53,7 +53,7 @@ def tokenise(clean: Clean) -> list[Token]:
     pattern = _TOKEN if _ODD.search(text) else _PLAIN_TOKEN
     mixed = not text.isascii() and _LATIN.search(text) is not None
     if clean.at is None and pattern is _PLAIN_TOKEN and not mixed:
-        return [Token(m.group(), m.lastgroup or MARK, m.start(), m.end()) for m in pattern.finditer(text)]
+        return [Token(m.group(), m.lastgroup or MARK, *m.span()) for m in pattern.finditer(text)]
     return [_token(m, *clean.span(m.start(), m.end())) for m in pattern.finditer(text)]
 
 
