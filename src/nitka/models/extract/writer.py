@@ -23,7 +23,7 @@ OPEN_EXTRA = 4.0  # tokens more for a question that stays open: its choices must
 THOUSANDS = 10  # from here on "forty-three five hundred" is 43 500
 HUNDREDS = range(100, 1000, 100)
 WISHES = {"decide", "promise"}
-WISH_EXTRA = 2.5  # tokens more beside a name or a figure: the thing wished or promised, and the verb
+WISH_EXTRA = 2.5  # tokens more beside a name or a figure, and for a plain statement: who, the verb and its object
 OBJECT = 1.0  # what must or must not be
 BARE_LABELS = 3  # where there are no anchors
 SAID = {"strict", "open"}  # acts whose object must not be lost with the mark
@@ -47,15 +47,16 @@ def gist_text(claim: Claim) -> str:
     spoken = _spoken(claim)
     inside = claim.read.words
     kept = {at for at in spoken if inside[at].anchor >= 0}
+    stated = claim.plain and not kept
     wished = bool(kept) and not claim.acts.isdisjoint(WISHES)
     left = (
         claim.lexicon.gist
         + OPEN_EXTRA * ("open" in claim.acts)
-        + WISH_EXTRA * wished
+        + WISH_EXTRA * (wished or stated)
         - sum(estimate(inside[at].text) for at in kept)
     )
     near = frozenset(kept)
-    labels = BARE_LABELS if not near else LABELS + (not claim.acts.isdisjoint(SAID))
+    labels = BARE_LABELS + stated if not near else LABELS + (not claim.acts.isdisjoint(SAID))
     loose = (at for at in spoken if inside[at].content and at not in near)
     for rank, at in enumerate(sorted(loose, key=lambda at: (-_pull(claim, at, near), at))):
         left -= estimate(inside[at].text)
