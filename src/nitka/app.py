@@ -216,7 +216,8 @@ class Nitka:
         * `replaces`: the number of a row; its turn and all after it are forgotten when this one is written: edit,
           regenerate.
 
-        Entering raises `BadText`, `BadId`, `BadInput`, `KeyReused`, `Forgotten`, `OverBudget`, `Damaged`, `StoreError`.
+        Calling raises `BadText`, `BadId` and `BadInput` for what can be seen at once; entering raises `KeyReused`,
+        `Forgotten`, `OverBudget`, `Damaged`, `StoreError`.
         """
         ask = self._turns.ask(
             user,

@@ -68,6 +68,7 @@ class Opened:
 
     thread: Thread
     head: int
+    top: int  # the number of the session's next row; `head` is lower where an edit leaves rows out
     summary: Summary
     history: tuple[Message, ...] = ()
     sizes: Mapping[int, int] = field(default_factory=dict)  # tokens of a row's text, by the counter in force
@@ -193,6 +194,7 @@ def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None,
     return Opened(
         thread=thread,
         head=end,
+        top=view.session.head,
         summary=summary,
         history=tuple(item.message for item in stored),
         sizes={item.message.seq: item.tokens for item in stored if item.counter == vault.counter},

@@ -107,6 +107,8 @@ class Turns:
             turn = Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
             turn.interrupted = answer.message.interrupted
             return turn
+        if ask.replaces is not None and opened is not None and ask.replaces >= opened.top:
+            raise BadInput(f"There is no row {ask.replaces} to replace; the session's next row is {opened.top}.")
         parts, sizes = _parts(ask, opened), opened.sizes if opened else {}
         request = pack(parts, ask.budget, self.means, sizes=sizes)
 

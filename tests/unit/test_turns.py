@@ -13,6 +13,7 @@ from nitka.models.ports import Answer
 from nitka.store.port import Store
 from nitka.testing import FakeModel, FixedClock, MemoryStore, memory_ring
 from nitka.types import ChatMessage, Line, Message, Proposal
+from tests.laws.world import World
 
 pytestmark = pytest.mark.anyio
 
@@ -262,3 +263,13 @@ async def test_a_session_alone_is_no_address_and_only_known_things_are_exported(
         what: Any = "everything"
         with pytest.raises(BadInput, match="exported"):
             nitka.export("anna", what=what)
+
+
+async def test_an_edit_of_a_row_that_is_not_there_is_refused() -> None:
+    async with World().open() as nitka:
+        with pytest.raises(BadInput, match="no row 4"):
+            await nitka.say("anna", "s", text="hi", replaces=5)
+        await nitka.say("anna", "s", text="hi")
+        with pytest.raises(BadInput, match="no row 2"):
+            await nitka.say("anna", "s", text="hi", replaces=2)
+        assert len(await nitka.history("anna", "s")) == 2

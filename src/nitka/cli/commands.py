@@ -56,13 +56,13 @@ app.add_typer(doctor.app)
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
 def parse(ctx: typer.Context) -> None:
-    """Read one message, or a dialogue with -i, and print what the watch noticed; `nitka parse --help` says more."""
+    """Read a message or a dialogue; print what the watch noticed."""
     raise typer.Exit(_watch(["parse", *ctx.args]))
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)
 def watch(ctx: typer.Context) -> None:
-    """Check a folder of the watch's rules: `nitka watch lint`; `nitka watch --help` says more."""
+    """Check a folder of the watch's rules."""
     raise typer.Exit(_watch(["watch", *ctx.args]))
 
 

@@ -72,8 +72,8 @@ def rotate(
         done = asyncio.run(_rotate(files, ring, retire_old=retire_old, report=lambda count: report(count, None)))
     texts = door.texts
     door.say(texts.rotated.format(root=done.active.hex(), count=done.rewrapped))
-    if done.retired:
-        door.say(texts.retired.format(roots=_ids(done.retired)))
+    if gone := [root for root in done.retired if root not in done.kept]:
+        door.say(texts.retired.format(roots=_ids(gone)))
     if done.kept:
         door.say(texts.retired_kept.format(roots=_ids(done.kept), path=settings.key_file))
     if done.in_environment:

@@ -103,7 +103,8 @@ ENGLISH = Texts(
         "Old root keys destroyed: {roots}. Copies of the store made before no longer open, unless somebody still has "
         "the old key file: destroy its copies too."
     ),
-    retired_kept="Still in {path}, because another store needs them: {roots}.",
+    retired_kept="Still in {path}, because another store needs them: {roots}. Copies of this store made before STILL "
+    "OPEN until the other stores are rotated with --retire-old too, and then this one once more.",
     retired_environment="Now take the old keys out of NITKA_ROOT_KEYS, everywhere it is set.",
     key_active="active",
     key_kept="kept",
