@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from nitka.watch.errors import RuleError
@@ -289,18 +291,13 @@ class Looked(NamedTuple):
 
 def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
     """Look up every token, and the phrases that begin at it."""
-    known, words, marks = lexicon.known, lexicon.words, 0
-    row: list[Word] = []
+    known, words = lexicon.known, lexicon.words
+    row = [words[form] if form in known else NOTHING for form in forms]
+    marks = reduce(or_, [word.marks for word in row], 0)
     phrases: list[tuple[int, Phrase, int]] = []
-    for place, form in enumerate(forms):
-        if form not in known:
-            row.append(NOTHING)
-            continue
-        word = words[form]
-        row.append(word)
-        marks |= word.marks
-        if word.near and not word.near.isdisjoint(forms[place + 1 : place + NEAR]):
-            for phrase, end in phrases_at(forms, place, word.phrases):
+    for place in [place for place, word in enumerate(row) if word.near]:
+        if not row[place].near.isdisjoint(forms[place + 1 : place + NEAR]):
+            for phrase, end in phrases_at(forms, place, row[place].phrases):
                 phrases.append((place, phrase, end))
                 marks |= phrase.marks
     return Looked(forms, row, phrases, marks)

@@ -38,6 +38,9 @@ class Extension(NamedTuple):
     recent: frozenset[tuple[int, int, int]] = frozenset()
 
 
+EMPTY = Extension()
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self.value, self.size = int.from_bytes(base64.b64decode(text, validate=True), "little"), 0
@@ -113,7 +116,7 @@ def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
     reading.
     """
     if text == NOTHING:
-        return Extension()
+        return EMPTY
     try:
         read = _Reader(text)
         tags = [_speaker(read) for _ in range(read.get(4))]

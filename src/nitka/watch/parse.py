@@ -81,24 +81,31 @@ def _settings(value: object) -> Settings:
 def _parse(watch: Watch, text: str, codes: tuple[str, ...], wanted: Settings, given: object, *, whole: bool) -> Parsed:
     before = wire_memory.load(wanted.memory if given is None else given, watch.kinds)
     noticed = engine.step(watch, text, codes, before, wanted.speaker, message_id=wanted.message_id, whole=whole)
+    ignored = (*wanted.ignored, *assign.unknown(before.assign, watch.parents))
+    dumped = wire_memory.dump(noticed.memory, watch.kinds)
+    if noticed.seen is None and not noticed.alerts:
+        quiet = Result(text, noticed.language, (), (), (), (), (), (), watch.version, ignored)
+        return Parsed(quiet, dumped)
+    return Parsed(_result(watch, text, noticed, wanted, ignored), dumped)
+
+
+def _result(watch: Watch, text: str, noticed: Noticed, wanted: Settings, ignored: tuple[str, ...]) -> Result:
     region = wanted.region or ("RU" if noticed.language == "ru" else "")
     seen = noticed.seen
-    sentences = seen.sentences if seen else ()
-    named = entities(text, seen.reading, sentences, region, plain=seen.plain) if seen and wanted.named else ()
+    named = entities(text, seen.reading, seen.sentences, region, plain=seen.plain) if seen and wanted.named else ()
     spans = [(a.start, a.end) for a in noticed.alerts] + [(e.start, e.end) for e in named]
-    result = Result(
+    return Result(
         text=text,
         language=noticed.language,
         alerts=noticed.alerts,
         findings=_findings(watch, noticed, named) if noticed.sightings or named else (),
         entities=named,
-        sentences=_covering([s.place for s in sentences], spans, len(text)),
+        sentences=_covering([s.place for s in seen.sentences] if seen else [], spans, len(text)),
         flags=tuple(dict.fromkeys(s.flag for s in noticed.sightings)),
         explanations=tuple([explain(a, watch.kinds, wanted.explanation_language) for a in noticed.alerts]),
         rules=watch.version,
-        ignored_settings=(*wanted.ignored, *assign.unknown(before.assign, watch.parents)),
+        ignored_settings=ignored,
     )
-    return Parsed(result, wire_memory.dump(noticed.memory, watch.kinds))
 
 
 def codes_of(language: object, watch: Watch) -> tuple[str, ...]:
@@ -184,10 +191,22 @@ def parse_json(body: Mapping[str, Any], *, watch: Watch | None = None) -> dict[s
 
 def _response(parsed: Parsed, wanted: Settings) -> dict[str, Any]:
     result = parsed.result
-    places = _Places(result, wanted)
     answer: dict[str, Any] = {"text": result.text}
     if result.language:
         answer["language"] = result.language
+    if result.sentences or wanted.sentences:
+        answer |= _sections(result, wanted)
+    if wanted.state:
+        answer["memory"] = parsed.memory
+    answer["rules"] = result.rules
+    answer["ignored_settings"] = list(result.ignored_settings)
+    return answer
+
+
+def _sections(result: Result, wanted: Settings) -> dict[str, Any]:
+    """What points at places in the text; a text without sentences has none."""
+    places = _Places(result, wanted)
+    answer: dict[str, Any] = {}
     if wanted.abuse and (result.alerts or result.findings):
         answer["abuse"] = [
             *(_alert(a, why, places, wanted) for a, why in zip(result.alerts, result.explanations, strict=True)),
@@ -197,10 +216,6 @@ def _response(parsed: Parsed, wanted: Settings) -> dict[str, Any]:
         answer["entities_summary"] = [_entity(e, places, wanted) for e in result.entities]
     if wanted.sentences:
         answer["sentence_list"] = places.sentence_list()
-    if wanted.state:
-        answer["memory"] = parsed.memory
-    answer["rules"] = result.rules
-    answer["ignored_settings"] = list(result.ignored_settings)
     return answer
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 
 from nitka.watch.acts import AFTER, FIRST
 from nitka.watch.ages import ADULT, MINOR
@@ -40,7 +42,9 @@ class Relevance:
 
     bits: dict[tuple[str, str], int] = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
-    by_bit: dict[int, list[Need]] = field(default_factory=dict)
+    by_bit: dict[int, list[tuple[int, Need]]] = field(
+        default_factory=dict
+    )  # with what all of its choices have in common
     always: list[Need] = field(default_factory=list)
     triggers: int = 0
 
@@ -72,8 +76,8 @@ class Relevance:
         left = marks & self.triggers
         while left:
             lowest = left & -left
-            for need in self.by_bit[lowest]:
-                if _meets(need, marks):
+            for wanted, need in self.by_bit[lowest]:
+                if wanted & marks == wanted and _meets(need, marks):
                     return True
             left ^= lowest
         return any(_meets(need, marks) for need in self.always)
@@ -120,9 +124,17 @@ def relevance(patterns: Iterable[Pattern], vetoes: Iterable[str], kept: Iterable
             continue
         for key in choice:
             lowest = key & -key if key < 1 << _FIRST_FREE else _own_bit(key)
-            made.by_bit.setdefault(lowest, []).append(need)
+            made.by_bit.setdefault(lowest, []).append((_common(need), need))
             made.triggers |= lowest
     return made
+
+
+def _common(need: Need) -> int:
+    """The bits that are needed whichever key of each group is there: a quick no."""
+    whole = 0
+    for group in need:
+        whole |= reduce(and_, group)
+    return whole
 
 
 def _own_bit(key: int) -> int:

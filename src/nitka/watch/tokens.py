@@ -8,7 +8,8 @@ here and chosen by the lexicon.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from nitka.watch.normalise import Clean
@@ -47,13 +48,16 @@ class Token(NamedTuple):
     end: int
 
 
+_new: Callable[[tuple[str, str, int, int]], Token] = partial(tuple.__new__, Token)  # the same as Token(*…), sooner
+
+
 def tokenise(clean: Clean) -> list[Token]:
     """Cut the clean text into tokens, in order. Linear: every repetition is bounded or possessive by construction."""
     text = clean.text
     pattern = _TOKEN if _ODD.search(text) else _PLAIN_TOKEN
     mixed = not text.isascii() and _LATIN.search(text) is not None
     if clean.at is None and pattern is _PLAIN_TOKEN and not mixed:
-        return [Token(m.group(), m.lastgroup or MARK, *m.span()) for m in pattern.finditer(text)]
+        return [_new((m.group(), m.lastgroup or MARK, *m.span())) for m in pattern.finditer(text)]
     return [_token(m, *clean.span(m.start(), m.end())) for m in pattern.finditer(text)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from nitka.watch.assign import check
 from nitka.watch.errors import TooLarge, WatchError, kind
 from nitka.watch.memory import Antecedent, Memory, canonical, extension
-from nitka.watch.packing import VERSION, Extension, pack, unpack
+from nitka.watch.packing import EMPTY, VERSION, Extension, pack, unpack
 from nitka.watch.types import Kinds, Span
 
 CODES = {
@@ -49,9 +49,11 @@ def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
     if not value.keys() <= _KNOWN:
         raise WatchError(path, "an unknown key", " ".join(_KEYS))
     ext, language = _extension(value.get("x"), kinds, f"{path}.x")
-    ours, foreign = _flags(_list(value, "flags", path), kinds, f"{path}.flags")
-    mine, mentions = _antecedents(_list(value, "antecedents", path), f"{path}.antecedents")
-    assign = tuple(_list(value, "assign", path))
+    flags, told, assign = (_list(value, key, path) for key in ("flags", "antecedents", "assign"))
+    if ext is EMPTY and not (flags or told or assign):
+        return Memory(language=language)
+    ours, foreign = _flags(flags, kinds, f"{path}.flags")
+    mine, mentions = _antecedents(told, f"{path}.antecedents")
     if foreign or assign or mentions:
         check(assign, f"{path}.assign")
         _limit((*foreign, *assign, *mentions), path)
@@ -121,7 +123,7 @@ def _seen(flags: set[str], ext: Extension, kinds: Kinds) -> dict[str, Mapping[st
 
 def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
     if value is None or value == {}:
-        return Extension(), ""
+        return EMPTY, ""
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), "an object or null")
     if value.get("v") != VERSION:
