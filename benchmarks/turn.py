@@ -26,6 +26,7 @@ from benchmarks.syncs import Syncs
 from nitka import Limits, Nitka
 from nitka.testing import memory_ring
 
+MOST_LAID = 10_000  # messages of each of sixteen conversations: more would only be laid out longer
 ROUND = 2  # turns of each session between two folds off the clock: twelve to fourteen rows are read
 TEXT = ("What did we decide about the cake, and who brings the candles on Saturday? " * 4)[:300]
 
@@ -88,7 +89,8 @@ def main() -> None:
     table = Table("messages", "sessions", "median ms", "p95 ms", "CPU ms/turn", "turns/s", "fsync/turn", "rate x CPU")
     with tempfile.TemporaryDirectory(dir=os.environ.get("FLOOR_DIR")) as folder:
         print("floor:", floor(chosen.floor, chosen.turns))
-        rows = [(int(size), sessions, False) for size in chosen.sizes.split(",") for sessions in (1, 16)]
+        sizes = [int(size) for size in chosen.sizes.split(",")]
+        rows = [(size, 1, False) for size in sizes] + [(size, 16, False) for size in sizes if size <= MOST_LAID]
         for messages, sessions, folds in [*rows, (1_000, 1, True), (1_000, 16, True)]:
             run = measure(folder, messages=messages, sessions=sessions, count=chosen.turns, folds=folds)
             got = asyncio.run(run)
