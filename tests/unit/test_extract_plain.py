@@ -96,3 +96,9 @@ def test_what_looks_like_code_or_an_amount_is_copied_letter_for_letter(code: str
     lines = propose((), talk(said.format(code)), cap=300).add
     for text in (" ".join(line.full for line in lines), " ".join(line.gist for line in lines)):
         assert code in text
+
+
+def test_a_change_of_mind_after_a_no_is_written() -> None:
+    """It gives no name and no number, only what now holds."""
+    lines = propose((), talk("Нет, передумали: стены будут серыми."), cap=300).add
+    assert [line.full for line in lines] == ["стены будут серыми"]

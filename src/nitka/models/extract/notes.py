@@ -106,8 +106,11 @@ def _with_plain(own: Sequence[Note], found: Sequence[Claim], groups: Sequence[Se
 
 
 def _stands_alone(claim: Claim, own: Sequence[Note]) -> bool:
-    """A whole sentence; where the message gives no other note, the clause that opens one too."""
-    return claim.start == 0 and (not own or claim.end == len(claim.read.words))
+    """A whole sentence, but for a "no" before a change of mind; where the message gives no other note, the clause that
+    opens one too.
+    """
+    said_no = "correct" in claim.acts and not any(word.content for word in claim.read.words[: claim.start])
+    return (claim.start == 0 or said_no) and (not own or claim.end == len(claim.read.words))
 
 
 def _groups(found: Sequence[Claim]) -> list[list[Claim]]:
