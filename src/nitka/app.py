@@ -82,6 +82,10 @@ class Nitka:
         * `redact`: a deterministic function run once on both texts of a turn, before anything is kept.
         * `keys`: the key file, or a `RootKeys`; by default NITKA_ROOT_KEYS, NITKA_KEY_FILE, or a file in the user's
           configuration folder, made on first use.
+        * `watch`: the tenants whose conversations are watched, each with the purpose the operator states ("" where
+          there are no tenants); off by default. Read docs/responsible-use.md first.
+        * `limits`: every number that bounds something. `clock`: what says the present. `settings`: in the place of the
+          environment.
 
         Raises `BadInput` for what cannot be understood. Entering raises `StoreError`, `KeyMissing`, `WrongKey`.
         """
