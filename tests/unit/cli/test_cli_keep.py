@@ -202,3 +202,16 @@ def test_doctor_reports_a_model_that_refuses(cli: Any, used: Path, server: Any) 
     result = cli("doctor", "--model", "openai:any")
     assert result.code == 1
     assert "OPENAI_API_KEY" in result.out
+
+
+def test_a_root_key_that_another_store_needs_is_not_called_destroyed(cli: Any, used: Path, tmp_path: Path) -> None:
+    """Copies still open then, and it says so, and what to do."""
+    other = ("--store", f"sqlite:///{tmp_path / 'other.db'}")
+    cli("chat", "--user", "boris", *other, lines="My secret is zeta.\n")
+    cli("backup", str(tmp_path / "copy"), *other)
+    cli("forget", "--user", "boris", "--yes", *other)
+    said = cli("keys", "rotate", "--retire-old", *other).out
+    assert "STILL OPEN" in said
+    assert "destroyed" not in said
+    copy = ("--store", f"sqlite:///{tmp_path / 'copy' / 'other.db'}")
+    assert "zeta" in cli("export", "--user", "boris", *copy).out
