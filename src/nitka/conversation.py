@@ -26,6 +26,10 @@ from nitka.world import random_bytes
 SUMMARY = "summary"
 MEND = "mend"
 WATCH = "watch"
+FACTS = "facts"
+RECALL = "recall"
+VECTORS = "vectors"
+PROFILE = "profile"
 FAR = 1 << 62
 
 

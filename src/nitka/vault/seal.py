@@ -43,6 +43,16 @@ class Kind(IntEnum):
     MESSAGE = 5
     SUMMARY = 6
     WATCH = 7
+    FACT = 8
+    FACTS = 9
+    RECALL = 10
+    SEGMENT = 11
+    PROFILE = 12
+    HANDLE = 13
+    API_KEY = 14
+    OUTBOX = 15
+    TURN_TOKEN = 16
+    VISITOR = 17
 
 
 class Place(NamedTuple):
