@@ -117,6 +117,7 @@ class Limits:
     close_seconds: float = 5.0  # given to folds when closing
     cache_seconds: float = 300.0  # opened keys stay in memory
     cache_entries: int = 10_000
+    cache_bytes: int = 256 << 20  # opened facts and indexes, of all users
 
 
 Layer = Literal[

@@ -16,6 +16,7 @@ from typing import Any
 from nitka.errors import BadId, Damaged, WrongKey
 from nitka.store.port import KeyRow, KeyStore, RootRow
 from nitka.types import Limits, Tag, User
+from nitka.vault.cache import Cache
 from nitka.vault.roots import RootKeys
 from nitka.vault.seal import KEY_BYTES, Kind, Place, TagKey, UserKey
 from nitka.world import monotonic, random_bytes
@@ -83,6 +84,7 @@ class Keychain:
         self._active = b""
         self._tag_keys: dict[Tag, TagKey] = {}
         self._owners: OrderedDict[bytes, tuple[float, Owner]] = OrderedDict()
+        self.cache = Cache(limits.cache_bytes, limits.cache_seconds, clock)
 
     async def prepare(self) -> None:
         """Proves that the roots belong to this store, before anything is read. Raises `KeyMissing`, `WrongKey`."""
@@ -133,14 +135,16 @@ class Keychain:
         return row is not None and row.incarnation == owner.incarnation
 
     def drop(self, owner: bytes) -> None:
-        """Forgets the opened key."""
+        """Forgets the opened key, and what was opened with it."""
         self._owners.pop(owner, None)
+        self.cache.drop(owner)
 
     def expire(self) -> None:
         """Forgets the opened keys whose time is over, and what they had opened. Called now and then."""
         now = self._clock()
         for owner in [owner for owner, (until, _) in self._owners.items() if until <= now]:
             del self._owners[owner]
+        self.cache.expire()
 
     async def register(self, root: bytes) -> None:
         """Makes a root the active one of this store: it wraps every key that is made from now on."""
