@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nitka.door import sound
 from nitka.errors import Damaged
-from nitka.store.port import FoldRow, Row, SessionRow
+from nitka.store.port import NOBODY, FoldRow, Piece, Row, SessionRow
 from nitka.types import Message, Sealed, SessionInfo, Tag
 from nitka.vault.keychain import Owner, id_bytes
 from nitka.vault.seal import Kind, Place
@@ -72,7 +72,7 @@ def seal_message(owner: Owner, session_incarnation: bytes, stored: Stored) -> Ro
     if message.interrupted:
         content["interrupted"] = True
     place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, message.seq, message.n)
-    row = Row(message.seq, message.n, owner.key.seal.seal(_pack(content), place))
+    row = Row(message.seq, message.n, owner.key.seal.seal(pack(content), place))
     _keep(owner, session_incarnation, row, stored)
     return row
 
@@ -85,7 +85,7 @@ def open_message(owner: Owner, session_incarnation: bytes, row: Row) -> Stored |
     if kept is not None:
         return kept
     place = Place(Kind.MESSAGE, owner.incarnation, session_incarnation, row.seq, row.n)
-    content = _unpack(owner.key.seal.open(row.body, place), place)
+    content = unpack(owner.key.seal.open(row.body, place), place)
     counter, tokens = content.get("size", ("", 0))
     message = Message(
         seq=row.seq,
@@ -122,13 +122,13 @@ def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo)
         "started": micros(info.started),
         "last": micros(info.last) if info.last else None,
     }
-    return owner.key.seal.seal(_pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
+    return owner.key.seal.seal(pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
 
 
 def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
     """What the caller called it, and its counts. Raises `Damaged`, also for one that stands under another's tag."""
     place = Place(Kind.SESSION, owner.incarnation, row.incarnation, row.head)
-    content = _unpack(owner.key.seal.open(row.body, place), place)
+    content = unpack(owner.key.seal.open(row.body, place), place)
     if session_tag(owner, content["id"]) != row.session:
         raise Damaged(f"({place})")
     return SessionInfo(
@@ -143,19 +143,47 @@ def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
 def seal_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRow, state: Mapping[str, Any]) -> FoldRow:
     """The row with its body sealed, bound to cursor and version."""
     place = Place(kind, owner.incarnation, session_incarnation, fold.cursor, fold.version)
-    return FoldRow(fold.session, fold.kind, fold.cursor, fold.version, owner.key.seal.seal(_pack(state), place))
+    return FoldRow(fold.session, fold.kind, fold.cursor, fold.version, owner.key.seal.seal(pack(state), place))
 
 
 def open_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRow) -> dict[str, Any]:
     place = Place(kind, owner.incarnation, session_incarnation, fold.cursor, fold.version)
-    return _unpack(owner.key.seal.open(fold.body, place), place)
+    return unpack(owner.key.seal.open(fold.body, place), place)
 
 
-def _pack(content: Mapping[str, Any]) -> bytes:
+def seal_person_fold(owner: Owner, kind: Kind, fold: FoldRow, state: Mapping[str, Any]) -> FoldRow:
+    """The row of a person's fold with its body sealed, bound to cursor and version."""
+    return seal_fold(owner, NOBODY, kind, fold, state)
+
+
+def open_person_fold(owner: Owner, kind: Kind, fold: FoldRow) -> dict[str, Any]:
+    return open_fold(owner, NOBODY, kind, fold)
+
+
+def seal_piece(owner: Owner, kind: Kind, piece: Piece, content: bytes) -> Piece:
+    """The piece with its body sealed, bound to its id. That it is the newest of this id is for `piece_mark` to show."""
+    return piece._replace(body=owner.key.seal.seal(content, Place(kind, owner.incarnation, piece.id)))
+
+
+def open_piece(owner: Owner, kind: Kind, piece: Piece) -> bytes:
+    """Raises `Damaged`."""
+    return owner.key.seal.open(piece.body, Place(kind, owner.incarnation, piece.id))
+
+
+def piece_mark(owner: Owner, piece: Piece) -> int:
+    """A keyed hash of a sealed piece. A fold keeps the exclusive or of its pieces' marks beside its cursor: then none
+    of them can be left out, brought back or put in unnoticed by whoever lacks the key.
+    """
+    return int.from_bytes(owner.key.tags.tag(b"piece", piece.kind.encode(), piece.id, piece.body))
+
+
+def pack(content: Mapping[str, Any]) -> bytes:
+    """Values as they are sealed: compact JSON."""
     return _encode(content).encode("utf-8")
 
 
-def _unpack(content: bytes, place: Place) -> dict[str, Any]:
+def unpack(content: bytes, place: Place | str) -> dict[str, Any]:
+    """Raises `Damaged`, naming the place."""
     try:
         data, _ = _decode(content.decode("utf-8"))
     except ValueError as error:
