@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nitka.errors import BadInput
-from nitka.layers.facts import Candidate, Fact, Forgotten, Reconciled, current, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts import Candidate, Fact, Reconciled, current, reconcile, retract_by_hand, set_by_hand
 from nitka.layers.facts.model import ROWS_KEPT, Op
 from nitka.types import Message, Role
 
@@ -256,16 +256,12 @@ def test_excluded_categories_are_not_written() -> None:
 
 
 def test_a_forgotten_fact_is_not_taught_again_by_rows_before_the_forgetting() -> None:
-    notes = [Forgotten(about="user", slot="home.city", n=2)]
+    def notes(candidate: Candidate) -> bool:
+        return candidate.slot == "home.city" and candidate.n < 2
+
     before, after = row(1, "Porto"), row(3, "Porto")
     assert reconcile((), [says(before, "home.city", "Porto")], [before], forgotten=notes).facts == ()
     assert len(reconcile((), [says(after, "home.city", "Porto")], [after], forgotten=notes).facts) == 1
-
-
-def test_a_note_on_one_value_leaves_the_other_values() -> None:
-    notes = [Forgotten(about="user", slot="likes.food", value="Olives", n=9)]
-    result = told(("olives", "likes.food", "olives"), ("figs", "likes.food", "figs"), forgotten=notes)
-    assert live(result) == {("likes.food", "figs")}
 
 
 def test_a_stored_fact_is_one_line_of_bounded_length() -> None:

@@ -4,7 +4,8 @@
 pure.
 """
 
-from nitka.layers.facts.model import USER, Candidate, Fact, Forgotten, Seen, current, key_of
+from nitka.layers.facts.forget import RestsOn, rests_on, touches, without_rows
+from nitka.layers.facts.model import USER, Candidate, Fact, Seen, current, key_of
 from nitka.layers.facts.reconcile import Change, Reconciled, reconcile, retract_by_hand, set_by_hand
 from nitka.layers.facts.rules import extract
 from nitka.layers.facts.slots import CATEGORIES, Category, category_of, is_many
@@ -16,8 +17,8 @@ __all__ = [
     "Category",
     "Change",
     "Fact",
-    "Forgotten",
     "Reconciled",
+    "RestsOn",
     "Seen",
     "category_of",
     "current",
@@ -25,6 +26,9 @@ __all__ = [
     "is_many",
     "key_of",
     "reconcile",
+    "rests_on",
     "retract_by_hand",
     "set_by_hand",
+    "touches",
+    "without_rows",
 ]

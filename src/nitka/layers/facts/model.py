@@ -18,7 +18,7 @@ from nitka.layers.facts.canon import name_key, value_key
 from nitka.layers.facts.slots import Category, category_of, is_many
 
 USER = "user"
-ROWS_KEPT = 32
+ROWS_KEPT = 256
 """Rows a fact names one by one, the newest; older confirmations are only counted."""
 
 Key = tuple[str, str, str]
@@ -86,22 +86,6 @@ class Candidate:
     quote: str
     seq: int
     n: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """The note a forgotten fact leaves: no row before `n` may teach it again. `value` None means whatever the slot
-    held."""
-
-    about: str
-    slot: str
-    value: str | None = None
-    n: int  # the owner's head when it was forgotten
-
-    def covers(self, candidate: Candidate) -> bool:
-        same = name_key(self.about) == name_key(candidate.about) and self.slot == candidate.slot
-        value = self.value is None or value_key(self.value) == value_key(candidate.value)
-        return same and value and candidate.n < self.n
 
 
 def key_of(about: str, slot: str, value: str) -> Key:

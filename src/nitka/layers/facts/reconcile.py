@@ -11,7 +11,7 @@ Rules:
   touched, except where the slot table names an opposite (liking and disliking the same thing).
 * What was taken back stays as a fact that is no longer live, so that an older row cannot bring it back. What was set
   by hand has the time of the hand, so only newer words override it.
-* Forgotten facts leave notes; excluded categories and secrets are never written.
+* What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
 """
@@ -19,7 +19,7 @@ Changes name proposals by their position and never quote a text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -27,7 +27,7 @@ from typing import Literal
 from nitka.errors import BadInput
 from nitka.layers.facts.canon import fold, one_line, tokens, value_key
 from nitka.layers.facts.evidence import supports
-from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Forgotten, Key, Seen, When, key_of
+from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Key, Seen, When, key_of
 from nitka.layers.facts.secrets import holds_secret
 from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, opposite_of, within
 from nitka.types import Message
@@ -35,6 +35,8 @@ from nitka.types import Message
 VALUE_CHARS, STATEMENT_CHARS, QUOTE_CHARS, ABOUT_CHARS = 300, 500, 1_000, 120
 PAST_KEPT = 20
 """Past values a fact keeps, the newest."""
+BY_HAND = -1
+"""The place in a row's text of what no row says: it was done by hand, and forgetting a row does not undo it."""
 
 Kind = Literal["added", "confirmed", "updated", "retracted", "repeated", "refused"]
 Why = Literal["", "no_row", "not_said", "blank", "bad_slot", "secret", "excluded", "forgotten", "no_such_fact", "older"]
@@ -70,11 +72,11 @@ def reconcile(
     messages: Sequence[Message],
     *,
     sessions: Mapping[int, str] | None = None,
-    forgotten: Sequence[Forgotten] = (),
+    forgotten: Callable[[Candidate], bool] = lambda _: False,
     excluded: frozenset[Category] = frozenset(),
 ) -> Reconciled:
     """The facts after the proposals. `sessions` names the session of each row `n`; `messages` are the rows the
-    proposals speak of."""
+    proposals speak of; `forgotten` says of a proposal whether it would teach again what was forgotten."""
     rows = {message.n: message for message in messages}
     found: Found = {fact.key: fact for fact in facts}
     changes: list[Change] = []
@@ -117,7 +119,7 @@ def retract_by_hand(facts: Sequence[Fact], key: Key, *, at: datetime, n: int) ->
     """The facts with one taken back by a person; it stays as history and older rows do not bring it back."""
     found: Found = {fact.key: fact for fact in facts}
     if key in found:
-        found[key] = _taken_back(found[key], (at, n, 0))
+        found[key] = _taken_back(found[key], (at, n, BY_HAND))
     return _in_order(found)
 
 
@@ -131,7 +133,10 @@ def _in_order(found: Found) -> tuple[Fact, ...]:
 
 
 def _refusal(
-    candidate: Candidate, rows: Mapping[int, Message], forgotten: Sequence[Forgotten], excluded: frozenset[Category]
+    candidate: Candidate,
+    rows: Mapping[int, Message],
+    forgotten: Callable[[Candidate], bool],
+    excluded: frozenset[Category],
 ) -> Why:
     row = rows.get(candidate.n)
     if row is None or row.seq != candidate.seq:
@@ -150,7 +155,7 @@ def _refusal(
         return "secret"
     if category_of(candidate.slot, f"{candidate.value} {candidate.statement}") in excluded:
         return "excluded"
-    return "forgotten" if any(note.covers(candidate) for note in forgotten) else ""
+    return "forgotten" if forgotten(candidate) else ""
 
 
 def _seen(candidate: Candidate, row: Message, session: str) -> Seen:
