@@ -42,6 +42,10 @@ class Vault:
     count: Callable[[str], int]
     counter: str
 
+    def scope(self, owner: Owner, *person_folds: str) -> Scope:
+        """What a change of a person's state locks and reads."""
+        return Scope(owner=owner.id, incarnation=owner.incarnation, person_folds=person_folds)
+
 
 @dataclass(frozen=True, slots=True)
 class Thread:

@@ -107,6 +107,11 @@ class Limits:
     slack: int = 0  # a fold is due when more than window + slack messages are unfolded
     summary_tokens: int = 300
     profile_tokens: int = 120
+    profile_every: int = 20  # messages of the user between two profiles
+    facts_tokens: int = 200  # of one request, at most
+    recall_tokens: int = 400  # of one request, at most
+    recall_slack: int = 12  # rows beyond the window that may wait to be indexed
+    recall_wait: float = 0.05  # seconds that a turn waits for recall, at most
     budget: int = 8_000  # of one request, the answer's room included
     answer_tokens: int = 1_024  # room kept for the answer inside the budget, at most a quarter of it
     message_bytes: int = 1 << 20  # of one text, as UTF-8
@@ -260,6 +265,52 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A few lines of standing context about the user, told from rows before `cursor` (a number of the owner's)."""
+
+    text: str = ""
+    cursor: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastValue:
+    """What a fact's value was before, with the words it rested on."""
+
+    value: str
+    statement: str
+    quote: str
+    session: str | None
+    seq: int | None
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A durable statement about the user ("user") or a named other, and the words of the user it rests on.
+
+    `session` and `seq` name the row that said it first; both are None for what was set by hand. `current` is false
+    for what was taken back. `id` is what `retract_fact` and `forget` take.
+    """
+
+    id: str
+    slot: str
+    value: str
+    statement: str
+    about: str
+    category: str
+    quote: str
+    session: str | None
+    seq: int | None
+    first_seen: datetime
+    last_seen: datetime
+    confirmations: int  # turns (or hands) that said it
+    by_hand: bool = False
+    current: bool = True
+    past: tuple[PastValue, ...] = ()  # newest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
     """What a forget really removed. `erasure` is "pending" while an older reader keeps the bytes on disk; `settle`
     finishes it.
@@ -270,6 +321,7 @@ class Erased:
     messages: int = 0
     lines: int = 0  # of summaries
     facts: int = 0
+    still_said: int = 0  # turns that still say a fact which was forgotten without them
     erasure: Literal["complete", "pending"] = "complete"
 
 

@@ -85,7 +85,15 @@ class ModelExtractor:
                 found += read(answer.text, part, shown)
         return tuple(found)
 
-    async def profile(self, messages: Sequence[Message], old: str, *, cap: int, count: Callable[[str], int]) -> str:
+    async def profile(
+        self,
+        messages: Sequence[Message],
+        old: str,
+        *,
+        known: Sequence[Fact] = (),
+        cap: int,
+        count: Callable[[str], int],
+    ) -> str:
         """A standing description of at most `cap` tokens by `count`, from the user's rows. Raises `ModelError`."""
         said = [{"text": _shown(message.text)} for message in messages if message.role == "user"]
         if not said:

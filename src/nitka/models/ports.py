@@ -7,10 +7,11 @@ they never return an error as a text.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from nitka.layers.facts import Candidate, Fact
 from nitka.types import ChatMessage, Line, Message, Proposal
 
 
@@ -55,4 +56,28 @@ class Summariser(Protocol):
 
         Raises `ModelError`.
         """
+        ...
+
+
+class Extractor(Protocol):
+    """Says what the user's own words state; `layers.facts.reconcile` decides what becomes of it."""
+
+    name: str
+
+    async def extract(self, messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple[Candidate, ...]:
+        """Proposals from the user's rows among `messages`, which are of one session and in order. Raises
+        `ModelError`.
+        """
+        ...
+
+    async def profile(
+        self,
+        messages: Sequence[Message],
+        old: str,
+        *,
+        known: Sequence[Fact] = (),
+        cap: int,
+        count: Callable[[str], int],
+    ) -> str:
+        """A standing description of at most `cap` tokens by `count`. Raises `ModelError`."""
         ...

@@ -1,0 +1,398 @@
+"""Facts as they lie in the store: one sealed piece a fact, and a fold row with cursor, version and notes.
+
+Everything that changes them builds its change from the facts of one version and writes it only if that version still
+stands. So two who learn the same at once leave one fact, what was edited by hand meanwhile stands, and what was
+forgotten meanwhile stays away: whoever comes second looks again, and the model is not asked again.
+
+A piece's id is a keyed hash of who, slot and, where a slot holds many values, the value: one slot, one fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from nitka.conversation import FACTS, Vault
+from nitka.errors import BadInput, Damaged, Forgotten
+from nitka.layers import facts as layer
+from nitka.layers.facts import USER, Candidate, Category, Fact, RestsOn, Seen, is_many, key_of
+from nitka.layers.facts.canon import name_key, value_key
+from nitka.layers.facts.wire import from_json, to_json
+from nitka.layers.recall import words_of
+from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
+from nitka.types import Fact as KnownFact
+from nitka.types import PastValue, Sealed, Tag
+from nitka.vault import codec
+from nitka.vault.keychain import Owner
+from nitka.vault.seal import Kind
+
+FACT = "fact"
+NOTES_KEPT = 1_000
+MANY = 100  # pieces from which they are opened in a thread, so that nobody else waits
+PIECE_BYTES = 1_500  # of memory, about, that one opened fact takes
+TRIES = 20
+
+
+class Note(NamedTuple):
+    """What a forgotten fact leaves: no row before `n` teaches it again. The tag names it to nobody without the key."""
+
+    tag: Tag
+    n: int
+
+
+class Kept(NamedTuple):
+    """A fact with its id, the words its statement is found by, and its vector where there is one."""
+
+    fact: Fact
+    id: Tag
+    mark: int
+    words: Any
+    vector: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All facts of one person in one version, those taken back among them. `mark` covers their pieces."""
+
+    kept: Mapping[Tag, Kept] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    embedder: str = ""  # whose vectors they have
+    cursor: int = 0
+    version: int = 0
+    mark: int = 0
+
+    @property
+    def all(self) -> tuple[Fact, ...]:
+        return tuple(one.fact for one in self.kept.values())
+
+    def current(self, excluded: Collection[Category] = ()) -> tuple[Kept, ...]:
+        """What holds now and may be used."""
+        return tuple(one for one in self.kept.values() if one.fact.live and one.fact.category not in excluded)
+
+
+class Written(NamedTuple):
+    """The facts after a step, and what writes them."""
+
+    after: Facts
+    put: tuple[Piece, ...]
+    drop: tuple[tuple[str, Tag], ...]
+    fold: FoldRow
+
+    def change(self, **more: Any) -> Change:
+        return Change(put_pieces=self.put, drop_pieces=self.drop, folds=(self.fold,), **more)
+
+
+async def load(vault: Vault, owner: Owner, row: FoldRow | None = None) -> Facts:
+    """The facts as they are. With the fold's `row` at hand, what was opened lately serves if it is of that version.
+    Raises `Damaged`, `Forgotten`.
+    """
+    cache = vault.keychain.cache
+    known: Facts | None = cache.get(owner.id, owner.incarnation, FACTS, row.version) if row is not None else None
+    if known is not None:
+        return known
+    view = await vault.store.view(Look(owner=owner.id, person_folds=(FACTS,), pieces=(FACT,)))
+    if view.incarnation != owner.incarnation:
+        raise Forgotten("The user.")
+    many = len(view.pieces.get(FACT, ())) > MANY
+    opened = await asyncio.to_thread(_opened, owner, view) if many else _opened(owner, view)
+    keep(vault, owner, opened)
+    return opened
+
+
+def keep(vault: Vault, owner: Owner, facts: Facts) -> None:
+    """Holds opened facts for the next turn."""
+    size = PIECE_BYTES * (len(facts.kept) + 1)
+    vault.keychain.cache.put(owner.id, owner.incarnation, FACTS, facts.version, facts, size=size)
+
+
+def _opened(owner: Owner, view: View) -> Facts:
+    row, pieces = view.person_folds.get(FACTS), view.pieces.get(FACT, ())
+    if row is None:
+        if pieces:
+            raise Damaged("(facts 0)")
+        return Facts()
+    state = codec.open_person_fold(owner, Kind.FACTS, row)
+    kept = [_opened_piece(owner, piece) for piece in pieces]
+    if _mark(kept) != int(state["mark"], 16):
+        raise Damaged(f"(facts {row.cursor})")  # one was left out, or an older one was put in its place
+    return Facts(
+        kept={one.id: one for one in kept},
+        notes=tuple(Note(Tag(bytes.fromhex(tag)), n) for tag, n in state.get("notes", ())),
+        embedder=state.get("embedder", ""),
+        cursor=row.cursor,
+        version=row.version,
+        mark=_mark(kept),
+    )
+
+
+def _mark(kept: Iterable[Kept]) -> int:
+    mark = 0
+    for one in kept:
+        mark ^= one.mark
+    return mark
+
+
+def _opened_piece(owner: Owner, piece: Piece) -> Kept:
+    what = f"fact {piece.id.hex()[:8]}"
+    content = codec.unpack(codec.open_piece(owner, Kind.FACT, piece), what)
+    try:
+        fact = from_json(content)
+    except (KeyError, ValueError, TypeError) as error:
+        raise Damaged(f"({what})") from error
+    return Kept(fact, piece.id, codec.piece_mark(owner, piece), content["words"], content.get("vector"))
+
+
+def written(
+    owner: Owner,
+    before: Facts,
+    facts: Iterable[Fact],
+    *,
+    cursor: int | None = None,
+    notes: Sequence[Note] | None = None,
+    vectors: tuple[str, Mapping[Tag, Any]] | None = None,
+) -> Written:
+    """What turns the facts `before` into `facts`, one version on: only pieces that differ are written. `vectors` are
+    an embedder's name and, by id, what its vectors are written as.
+    """
+    name, given = vectors or (before.embedder, {})
+    kept: dict[Tag, Kept] = {}
+    put: list[Piece] = []
+    for fact in facts:
+        id = tag_of(owner, fact)
+        old = before.kept.get(id)
+        if old is not None and old.fact == fact and id not in given:
+            kept[id] = old
+            continue
+        same = old is not None and old.fact.statement == fact.statement
+        one, piece = _sealed(owner, fact, id, given.get(id, old.vector if old and same else None))
+        kept[id] = one
+        put.append(piece)
+    drop = tuple((FACT, id) for id in before.kept if id not in kept)
+    after = Facts(
+        kept=kept,
+        notes=tuple(before.notes if notes is None else notes)[-NOTES_KEPT:],
+        embedder=name,
+        cursor=before.cursor if cursor is None else cursor,
+        version=before.version + 1,
+        mark=_mark(kept.values()),
+    )
+    return Written(after, tuple(put), drop, _row(owner, after))
+
+
+def _sealed(owner: Owner, fact: Fact, id: Tag, vector: Any) -> tuple[Kept, Piece]:
+    words = words_of(said_of(fact))
+    content = {**to_json(fact), "words": words} | ({"vector": vector} if vector is not None else {})
+    piece = codec.seal_piece(owner, Kind.FACT, Piece(FACT, id, Sealed(b"")), codec.pack(content))
+    return Kept(fact, id, codec.piece_mark(owner, piece), words, vector), piece
+
+
+def _row(owner: Owner, facts: Facts) -> FoldRow:
+    state = {
+        "mark": f"{facts.mark:x}",
+        "notes": [[note.tag.hex(), note.n] for note in facts.notes],
+        "embedder": facts.embedder,
+    }
+    blank = FoldRow(NOBODY, FACTS, facts.cursor, facts.version, Sealed(b""))
+    return codec.seal_person_fold(owner, Kind.FACTS, blank, state)
+
+
+def said_of(fact: Fact) -> str:
+    """A fact as a request says it and recall finds it: of a named other, with the name before it."""
+    return fact.statement if fact.about == USER else f"{fact.about}: {fact.statement}"
+
+
+def tag_of(owner: Owner, fact: Fact) -> Tag:
+    """The id of a fact: a keyed hash of what is unique about it."""
+    return owner.key.tags.tag(b"fact", *map(_bytes, fact.key))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def stands(locked: Locked, facts: Facts) -> bool:
+    """Whether the facts are still those of this version."""
+    row = locked.person_folds.get(FACTS)
+    return (row.version if row else 0) == facts.version
+
+
+# What is forgotten.
+
+
+def forgets(owner: Owner, notes: Sequence[Note]) -> Callable[[Candidate], bool]:
+    """Whether a proposal would teach again what was forgotten."""
+    until: dict[Tag, int] = {}
+    for note in notes:
+        until[note.tag] = max(note.n, until.get(note.tag, 0))
+
+    def covered(candidate: Candidate) -> bool:
+        tags = _note_tags(owner, candidate.about, candidate.slot, candidate.value) if until else ()
+        return any(candidate.n < until.get(tag, 0) for tag in tags)
+
+    return covered
+
+
+def _note_tags(owner: Owner, about: str, slot: str, value: str) -> tuple[Tag, Tag, Tag]:
+    who, where, what = _bytes(name_key(about)), _bytes(slot), _bytes(value_key(value))
+    tag = owner.key.tags.tag
+    return tag(b"about", who), tag(b"slot", who, where), tag(b"value", who, where, what)
+
+
+def note_on(owner: Owner, fact: Fact, n: int) -> Note:
+    """The note of a forgotten fact: on the value where its slot holds many, else on whatever the slot holds."""
+    _, slot, value = _note_tags(owner, fact.about, fact.slot, fact.value)
+    return Note(value if is_many(fact.slot) else slot, n)
+
+
+def note_on_person(owner: Owner, about: str, n: int) -> Note:
+    """The note that keeps everything about a named other away."""
+    return Note(_note_tags(owner, about, "", "")[0], n)
+
+
+async def without_rows(vault: Vault, owner: Owner, facts: Facts, gone: Collection[int]) -> Written:
+    """The facts without what rests on these rows. It is written even where nothing changes: whoever has read those
+    rows and is thinking about them must find another version.
+    """
+    hit = [fact for fact in facts.all if layer.touches(fact, gone)]
+    living = await said_in(vault, owner, layer.rests_on(hit) - set(gone))
+    after = {one.id: one.fact for one in facts.kept.values()}
+    for fact in hit:
+        left = layer.without_rows(fact, gone, living)
+        if left is None or left.key != fact.key:
+            del after[tag_of(owner, fact)]
+        if left is not None:
+            after[tag_of(owner, left)] = left
+    return written(owner, facts, after.values())
+
+
+async def said_in(vault: Vault, owner: Owner, ns: Iterable[int]) -> dict[int, RestsOn]:
+    """The living ones of some of the owner's rows, by n. A row or session that does not open is not among them."""
+    view = await vault.store.view(Look(owner=owner.id, ns=tuple(sorted(ns))))
+    return opened_rows(owner, view)
+
+
+def opened_rows(owner: Owner, view: View) -> dict[int, RestsOn]:
+    """The living rows of a view with the names of their sessions, by n."""
+    names: dict[Tag, str] = {}
+    for tag, session in view.person_sessions.items():
+        try:
+            names[tag] = codec.open_session(owner, session).id
+        except Damaged:
+            continue
+    found: dict[int, RestsOn] = {}
+    for tag, row in view.person_rows:
+        if tag not in names:
+            continue
+        try:
+            stored = codec.open_message(owner, view.person_sessions[tag].incarnation, row)
+        except Damaged:
+            continue
+        if stored is not None:
+            found[row.n] = RestsOn(stored.message, names[tag])
+    return found
+
+
+# What is seen and done from outside.
+
+
+def shown(one: Kept, *, past: bool) -> KnownFact:
+    """A fact as the caller sees it."""
+    fact = one.fact
+    return KnownFact(
+        id=one.id.hex(),
+        slot=fact.slot,
+        value=fact.value,
+        statement=fact.statement,
+        about=fact.about,
+        category=fact.category,
+        quote=fact.quote,
+        session=fact.session or None,
+        seq=fact.seq if fact.seq >= 0 else None,
+        first_seen=fact.first_seen,
+        last_seen=fact.last_seen,
+        confirmations=fact.confirmations,
+        by_hand=fact.hand,
+        current=fact.live,
+        past=tuple(map(_past, fact.past)) if past else (),
+    )
+
+
+def _past(seen: Seen) -> PastValue:
+    return PastValue(
+        value=seen.value,
+        statement=seen.statement,
+        quote=seen.quote,
+        session=seen.session or None,
+        seq=seen.seq if seen.seq >= 0 else None,
+        first_seen=seen.first_seen,
+        last_seen=seen.last_seen,
+    )
+
+
+def listed(facts: Facts, about: str | None, *, past: bool) -> tuple[KnownFact, ...]:
+    """What is known, of the user first, then of others, slot by slot; with `past` also what was taken back."""
+    chosen = [
+        one
+        for one in facts.kept.values()
+        if (past or one.fact.live) and (about is None or name_key(about) == name_key(one.fact.about))
+    ]
+    chosen.sort(key=lambda one: (one.fact.about != USER, one.fact.about, one.fact.slot, one.fact.value))
+    return tuple(shown(one, past=past) for one in chosen)
+
+
+Edit = Callable[[tuple[Fact, ...], int], Iterable[Fact]]
+
+
+async def edit(vault: Vault, owner: Owner, change: Edit) -> Facts:
+    """Changes facts by hand: `change` gets them and the owner's n, and may be called again if they moved meanwhile."""
+    for _ in range(TRIES):
+        before = await load(vault, owner)
+        n = (await vault.store.view(Look(owner=owner.id))).n
+        step = written(owner, before, change(before.all, n))
+        if await write(vault, owner, before, step):
+            return step.after
+    raise BadInput("These facts are changed by too many at once; try again.")
+
+
+async def write(vault: Vault, owner: Owner, before: Facts, step: Written, **more: Any) -> bool:
+    """Writes a step if the facts are still those it began with."""
+
+    def decide(locked: Locked) -> Change | None:
+        return step.change(**more) if stands(locked, before) else None
+
+    _, change = await vault.store.change(vault.scope(owner, FACTS), decide)
+    if change is not None:
+        keep(vault, owner, step.after)
+    return change is not None
+
+
+def found(facts: Facts, id: str) -> Kept | None:
+    """The fact of that id, if there is one."""
+    return next((one for tag, one in facts.kept.items() if tag.hex() == id), None)
+
+
+def set_value(facts: tuple[Fact, ...], slot: str, value: str, *, about: str, at: datetime, n: int) -> tuple[Fact, ...]:
+    """The facts with one set by hand. Raises `BadInput`."""
+    return layer.set_by_hand(facts, slot, value, about=about, at=at, n=n)
+
+
+def key_tag(owner: Owner, about: str, slot: str, value: str) -> Tag:
+    """The id that the fact with this value has."""
+    return owner.key.tags.tag(b"fact", *map(_bytes, key_of(about, slot, value)))
+
+
+async def with_vectors(vault: Vault, owner: Owner, before: Facts, embedder: str, vectors: Mapping[Tag, Any]) -> bool:
+    """Writes vectors beside the facts they belong to; those of another embedder go. False if the facts moved."""
+    given = dict(vectors)
+    if before.embedder != embedder:
+        given = {id: vectors.get(id) for id in before.kept}
+    step = written(owner, before, before.all, vectors=(embedder, given))
+    return await write(vault, owner, before, step)
+
+
+def mentions(fact: Fact, name: str) -> bool:
+    """Whether a fact is about a named other, or names nobody else than him as its value."""
+    return name_key(fact.about) == name_key(name) or name_key(fact.value) == name_key(name)
