@@ -18,7 +18,7 @@ from nitka.store.port import KeyRow, KeyStore, RootRow
 from nitka.types import Limits, Tag, User
 from nitka.vault.cache import Cache
 from nitka.vault.roots import RootKeys
-from nitka.vault.seal import KEY_BYTES, Kind, Place, TagKey, UserKey
+from nitka.vault.seal import KEY_BYTES, Kind, Place, SealKey, TagKey, UserKey
 from nitka.world import monotonic, random_bytes
 
 PROOF = b"nitka: this root key belongs to this store"
@@ -106,6 +106,12 @@ class Keychain:
         if user.tenant:
             tenant = (await self._tag_key(NO_TENANT)).tag(b"tenant", id_bytes(user.tenant, "tenant id"))
         return (await self._tag_key(tenant)).tag(b"user", name)
+
+    async def system_key(self) -> SealKey:
+        """Seals what belongs to the server and to no user: its API keys, the tokens it hands out. Made from the first
+        of all tag keys, wrapped and rotated with it.
+        """
+        return (await self._tag_key(NO_TENANT)).sealing
 
     async def find(self, owner: bytes) -> Owner | None:
         """The owner, if he has a key; possibly from memory, so compare the incarnation."""

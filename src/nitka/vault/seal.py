@@ -112,13 +112,14 @@ def _fields(place: Place) -> bytes:
 
 class TagKey:
     """Keyed BLAKE2b (RFC 7693): turns external ids into keyed hashes of 16 bytes. Each part is preceded by its
-    length: no two lists of parts meet.
+    length: no two lists of parts meet. `sealing` is a key made from it, for what a tenant seals that is no user's.
     """
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "sealing")
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        self.sealing = SealKey(derive(key, b"nitka tenant seal"))
 
     def tag(self, label: bytes, *parts: bytes) -> Tag:
         message = b"".join(_LENGTH.pack(len(part)) + part for part in (label, *parts))

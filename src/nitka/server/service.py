@@ -1,0 +1,44 @@
+"""What the routes share, made once by `create_app`, and the dependency that gives it to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from nitka.app import Nitka
+from nitka.conversation import Vault
+from nitka.server.access import Access
+from nitka.world import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the server is told at its start."""
+
+    anonymous: bool = False  # without a user or a session: pass through, nothing read or written; else refuse
+    body_bytes: int = 20 << 20  # of one request
+    key_seconds: float = 10.0  # an API key is remembered
+    workers: int = 1  # processes that share every rate
+    docs: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What the routes share. Holds nobody's data."""
+
+    nitka: Nitka
+    vault: Vault
+    access: Access
+    options: Options
+    clock: Clock
+
+
+def service(request: Request) -> Service:
+    """A dependency: what the routes share."""
+    found: Service = request.app.state.service
+    return found
+
+
+Shared = Annotated[Service, Depends(service)]
