@@ -40,7 +40,8 @@ class Reading(NamedTuple):
 
 class Clause(NamedTuple):
     """Tokens `[start, end)`. `retold`: quoted, reported or pasted, so nothing in it is said by the speaker. `brief`:
-    the whole sentence is this clause and has at most three words.
+    the whole sentence is this clause and has at most three words. `open`: it ends the sentence, and no mark says
+    whether it tells or asks.
     """
 
     start: int
@@ -50,6 +51,7 @@ class Clause(NamedTuple):
     subordinate: str  # IF, THAT or empty
     retold: bool
     brief: bool = False
+    open: bool = False
 
 
 class Sentence(NamedTuple):
@@ -65,6 +67,7 @@ _NONE: frozenset[str] = frozenset()
 NUMERALS = frozenset(f"N{n}" for n in (*range(21), *range(30, 100, 10)))
 _AUXILIARY = ("BE", "DO", "HAVE", "CAN", "WILL")
 _ASKED = ("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY", "THERE", "ARTICLE", "PERSON")  # after it
+_BEFORE_ASKING = frozenset({"FILLER", "AND", "PREP"})  # may stand before a question word
 _OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 
 
@@ -165,17 +168,19 @@ def _clauses(
 ) -> tuple[tuple[Clause, ...], bool]:
     """The clauses of a sentence, and whether what follows it is a pasted text."""
     bounds = _bounds(reading, sentence)
-    asks = _last_mark(reading, sentence) == "?"
+    last = _last_mark(reading, sentence)
+    asks = last == "?"
     frame = _frame(reading, sentence) if reading.framed else 0
     brief = len(bounds) == 1 and _brief(reading, sentence)
     clauses = []
     for start, end in bounds:
         is_quoted = quoted is not None and sum(quoted[start:end]) * 2 > end - start
-        question = (asks and end == sentence.end) or _inverted(reading, start, end)
+        question = (asks and end == sentence.end) or _inverted(reading, start, end, alone=len(bounds) == 1)
         head = reading.grammar[start] if start < end else _NONE
         under = "IF" if "IF" in head else "THAT" if "THAT" in head else ""
         told = retold or frame > 0 or is_quoted
-        clauses.append(Clause(start, end, question, "AND" in head, under, told, brief))
+        still = end == sentence.end and last == ""
+        clauses.append(Clause(start, end, question, "AND" in head, under, told, brief, still))
     return tuple(clauses), retold or frame == 2
 
 
@@ -186,12 +191,17 @@ def _brief(reading: Reading, sentence: Sentence) -> bool:
 
 
 def _last_mark(reading: Reading, sentence: Sentence) -> str:
+    """ "?" if the sentence ends as a question, "." if it ends with any other full stop, else nothing."""
+    found = ""
     for index in range(sentence.end - 1, max(sentence.end - 5, sentence.start - 1), -1):
-        if reading.tokens[index].kind != MARK:
-            return ""
-        if reading.tokens[index].form in "?":
+        token = reading.tokens[index]
+        if token.kind != MARK:
+            break
+        if token.form == "?":
             return "?"
-    return ""
+        if token.form in ".!":
+            found = "."
+    return found
 
 
 def _frame(reading: Reading, sentence: Sentence) -> int:
@@ -258,25 +268,39 @@ def _auxiliary(reading: Reading, index: int, end: int) -> bool:
     return not here.isdisjoint(_AUXILIARY) and not after.isdisjoint(_ASKED)
 
 
-def _inverted(reading: Reading, start: int, end: int) -> bool:
-    """Whether the clause begins as a question does: a question word, or an auxiliary before its subject."""
+def _inverted(reading: Reading, start: int, end: int, *, alone: bool) -> bool:
+    """Whether the clause begins as a question does: a question word, or an auxiliary before its subject. `alone`: it
+    is the whole sentence, so a word that may also join clauses («когда») asks.
+    """
     seen = 0
     for index in range(start, min(end, start + 6)):
         found = reading.grammar[index]
         if "WHETHER" in found:
             return True
-        if reading.tokens[index].kind == MARK or "FILLER" in found or "AND" in found:
+        if reading.tokens[index].kind == MARK or not found.isdisjoint(_BEFORE_ASKING):
             continue
         if "WH" in found:
-            return "THAT" not in found or any(
-                _auxiliary(reading, i, end) for i in range(index + 1, min(end, index + 4))
+            return (
+                "THAT" not in found
+                or (alone and "WHICH" in found)
+                or any(_auxiliary(reading, i, end) for i in range(index + 1, min(end, index + 4)))
             )
         if seen == 0 and not found.isdisjoint(_AUXILIARY) and found.isdisjoint(_OWN_SUBJECT):
             return _auxiliary(reading, index, end)
         seen += 1
         if seen > 1:
             break
-    return end - start <= _SHORT and _asks_last(reading, start, end)
+    return _asks_within(reading, start, end) or (end - start <= _SHORT and _asks_last(reading, start, end))
+
+
+def _asks_within(reading: Reading, start: int, end: int) -> bool:
+    """Whether a word that asks wherever it stands comes before any verb: «родители где сейчас», «ты в каком классе»."""
+    for index in range(start, end):
+        if reading.verb[index]:
+            return False
+        if "WHICH" in reading.grammar[index] and "THAT" not in reading.grammar[index]:
+            return True
+    return False
 
 
 def _asks_last(reading: Reading, start: int, end: int) -> bool:

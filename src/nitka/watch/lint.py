@@ -33,7 +33,7 @@ LANGUAGES = ("en", "ru")
 TWINS = 3
 FEATURES = frozenset(
     "#req #question #neg #if #me #reader #third #number #minor_self #adult_self #named #self #brief "
-    "#age_of_reader #minor_number #adult_number #digits #link #sum".split()
+    "#age_of_reader #minor_number #adult_number #digits #link #sum #maybe".split()
 )
 _EXEMPT = ("extract", "control")
 _MOST_COPIED = 0.05

@@ -189,6 +189,8 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     if clause.brief:
         keys["#brief"] = here
     _persons(keys)
+    if clause.question or (clause.open and "#reader" in keys and "#self" not in keys and "#if" not in keys):
+        keys["#maybe"] = here
     for place in reading.links:
         if clause.start <= place < clause.end:
             keys["#link"] = (place, place + 1)
