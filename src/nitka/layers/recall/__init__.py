@@ -9,7 +9,14 @@
 Everything here is pure but `installed()`, which loads dictionaries once a process. Nothing keeps a text.
 """
 
-from nitka.layers.recall.facts import fact_segment, rank_facts
+from nitka.layers.recall.facts import (
+    fact_segment,
+    facts_index,
+    rank_facts,
+    vector_from_json,
+    vector_to_json,
+    words_of,
+)
 from nitka.layers.recall.index import Index, index
 from nitka.layers.recall.lemmas import Lemmas, Whole, installed
 from nitka.layers.recall.passages import Passage, passages
@@ -30,6 +37,7 @@ __all__ = [
     "Wanted",
     "Whole",
     "fact_segment",
+    "facts_index",
     "from_bytes",
     "index",
     "installed",
@@ -42,6 +50,9 @@ __all__ = [
     "to_bytes",
     "together",
     "understand",
+    "vector_from_json",
+    "vector_to_json",
     "with_vectors",
     "without",
+    "words_of",
 ]

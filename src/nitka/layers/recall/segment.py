@@ -88,6 +88,7 @@ def segment(found: Sequence[Passage], lemmas: Lemmas) -> Segment:
     counted = [Counter(keys(terms(passage.text, once)).tolist()) for passage in found]
     sessions = tuple(dict.fromkeys(passage.session for passage in found))
     speakers = tuple(dict.fromkeys(passage.speaker for passage in found))
+    session_at, speaker_at = ({name: at for at, name in enumerate(names)} for names in (sessions, speakers))
     values = {
         "n": [p.n for p in found],
         "seq": [p.seq for p in found],
@@ -96,8 +97,8 @@ def segment(found: Sequence[Passage], lemmas: Lemmas) -> Segment:
         "at": [int(p.at.timestamp()) for p in found],
         "day": [p.day for p in found],
         "asks": [round(255 * p.asks) for p in found],
-        "session": [sessions.index(p.session) for p in found],
-        "speaker": [speakers.index(p.speaker) for p in found],
+        "session": [session_at[p.session] for p in found],
+        "speaker": [speaker_at[p.speaker] for p in found],
         "ends": np.cumsum([len(c) for c in counted]),
         "scale": [0] * len(found),
     }
@@ -118,13 +119,17 @@ def with_vectors(old: Segment, vectors: npt.NDArray[np.float32], embedder: str) 
     """
     if len(vectors) != len(old):
         raise BadInput(f"{len(vectors)} vectors for {len(old)} passages.")
+    whole, scale = eight_bits(vectors)
+    return replace(old, vectors=whole, columns={**old.columns, "scale": scale}, embedder=embedder)
+
+
+def eight_bits(vectors: npt.NDArray[np.float32]) -> tuple[Array, Array]:
+    """Vectors as 8-bit integers and one scale each; scale 0 for a row of zeros or of anything not finite."""
     largest = np.abs(vectors).max(axis=1, initial=0.0)
     usable = np.isfinite(largest) & (largest > 0)
     scale = np.where(usable, largest / 127, 0).astype("<f4")
     whole = np.where(usable[:, None], vectors, 0) / np.where(usable, scale, 1)[:, None]
-    return replace(
-        old, vectors=np.rint(whole).astype(np.int8), columns={**old.columns, "scale": scale}, embedder=embedder
-    )
+    return np.rint(whole).astype(np.int8), scale
 
 
 def without(old: Segment, rows: Collection[int]) -> Segment:
@@ -137,12 +142,12 @@ def without(old: Segment, rows: Collection[int]) -> Segment:
 
 def take(old: Segment, positions: Array) -> Segment:
     """Some passages of a segment, in the order given."""
-    ends = old.columns["ends"]
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    pieces = [np.arange(starts[i], ends[i]) for i in positions]
-    flat = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    lengths = np.diff(old.columns["ends"], prepend=0)
+    taken = lengths[positions]
     columns = {name: column[positions] for name, column in old.columns.items()}
-    columns["ends"] = np.cumsum([len(piece) for piece in pieces], dtype="<i8")
+    starts, ends = (old.columns["ends"] - lengths)[positions], np.cumsum(taken, dtype="<i8")
+    columns["ends"] = ends
+    flat = np.repeat(starts - (ends - taken), taken) + np.arange(len(taken) and ends[-1])
     sessions, columns["session"] = _renumber(old.sessions, columns["session"])
     speakers, columns["speaker"] = _renumber(old.speakers, columns["speaker"])
     return replace(
