@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nitka.app import Nitka
     from nitka.errors import (
+        AlreadyKnown,
         BadId,
         BadInput,
         BadText,
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from nitka.tokens import Counter
     from nitka.turn import Stream, Turn
     from nitka.types import (
+        Adopted,
         Alert,
         Budget,
         Entry,
         Erased,
+        Handle,
         Limits,
         Line,
         Message,
@@ -48,7 +51,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Adopted",
     "Alert",
+    "AlreadyKnown",
     "BadId",
     "BadInput",
     "BadText",
@@ -58,6 +63,7 @@ __all__ = [
     "Entry",
     "Erased",
     "Forgotten",
+    "Handle",
     "KeyMissing",
     "KeyReused",
     "Limits",
@@ -87,10 +93,12 @@ _HOMES = (
     | {
         name: "nitka.types"
         for name in (
+            "Adopted",
             "Alert",
             "Budget",
             "Entry",
             "Erased",
+            "Handle",
             "Limits",
             "Line",
             "Message",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from nitka.errors import BadInput, BadText
-from nitka.types import User
+from nitka.types import Handle, Person, User
 
 OFFSET = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
 
@@ -57,13 +57,13 @@ def _has_surrogates(text: str) -> bool:
     return False
 
 
-def as_user(user: object) -> User:
-    """A user from what a caller may write: a string or a `User`."""
+def as_user(user: object) -> Person:
+    """Whom a caller means: by a string, a `User`, or a `Handle`. Raises `BadInput`."""
     if isinstance(user, str):
         return User(user)
-    if isinstance(user, User):
+    if isinstance(user, User | Handle):
         return user
-    raise BadInput(f"A user is a string or a User, not a {type(user).__name__}.")
+    raise BadInput(f"A user is a string, a User or a Handle, not a {type(user).__name__}.")
 
 
 def as_moment(at: datetime | None, now: datetime) -> datetime:

@@ -31,6 +31,19 @@ class KeyReused(BadInput):
     """This turn key already belongs to a turn with another text."""
 
 
+class AlreadyKnown(BadInput):
+    """The handle has memory of its own or belongs to another user; nothing was linked.
+
+    The counts are of what it has of its own; all are zero where it is another user's.
+    """
+
+    def __init__(self, detail: str = "", *, sessions: int = 0, messages: int = 0, facts: int = 0) -> None:
+        super().__init__(detail)
+        self.sessions = sessions
+        self.messages = messages
+        self.facts = facts
+
+
 class OverBudget(BadInput):
     """What may never be left out of a request exceeds the budget alone."""
 

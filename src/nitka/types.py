@@ -34,6 +34,22 @@ class User:
     tenant: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A person as a channel names them: a number of a messenger, an address, the cookie of a visitor.
+
+    It stands wherever a user may: for the user it was linked to, else for a user of its own. Opaque like a user's id.
+    """
+
+    channel: str
+    id: str
+    tenant: str = ""
+
+
+Person = User | Handle
+"""Whoever a call is about."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One row of the log: what was really said."""
@@ -321,7 +337,18 @@ class Erased:
     messages: int = 0
     lines: int = 0  # of summaries
     facts: int = 0
+    handles: int = 0  # names in channels that were linked to the user
     still_said: int = 0  # turns that still say a fact which was forgotten without them
+    erasure: Literal["complete", "pending"] = "complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """What of a visitor is the user's now. `erasure` as in `Erased`: of what the visitor had."""
+
+    sessions: int = 0
+    messages: int = 0
+    facts: int = 0  # set by hand; the others are learnt from the messages again
     erasure: Literal["complete", "pending"] = "complete"
 
 

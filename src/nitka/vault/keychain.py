@@ -15,7 +15,7 @@ from typing import Any
 
 from nitka.errors import BadId, Damaged, WrongKey
 from nitka.store.port import KeyRow, KeyStore, RootRow
-from nitka.types import Limits, Tag, User
+from nitka.types import Limits, Person, Tag, User
 from nitka.vault.cache import Cache
 from nitka.vault.roots import RootKeys
 from nitka.vault.seal import KEY_BYTES, Kind, Place, SealKey, TagKey, UserKey
@@ -73,6 +73,13 @@ def id_bytes(value: str, what: str) -> bytes:
     return data
 
 
+def _name(user: Person) -> tuple[bytes, ...]:
+    """What is hashed. The kind comes first, so that no user and no handle meet."""
+    if isinstance(user, User):
+        return b"user", id_bytes(user.id, "user id")
+    return b"handle", id_bytes(user.channel, "channel of the handle"), id_bytes(user.id, "handle")
+
+
 class Keychain:
     """Opened keys of tenants and users over a store of wrapped ones."""
 
@@ -99,13 +106,15 @@ class Keychain:
             raise Damaged("(the active root)")
         await self.roots.claim(await self.keys.store_id(), [row.root for row in rows])
 
-    async def owner_id(self, user: User) -> bytes:
-        """The opaque id of a (tenant, user). Raises `BadId`."""
-        name = id_bytes(user.id, "user id")
+    async def owner_id(self, user: Person) -> Tag:
+        """The opaque id of a (tenant, user); that of a (tenant, channel, handle) as long as it is linked to nobody,
+        and its tag (`vault.handles` tells whose it is). Raises `BadId`.
+        """
+        parts = _name(user)
         tenant = NO_TENANT
         if user.tenant:
             tenant = (await self._tag_key(NO_TENANT)).tag(b"tenant", id_bytes(user.tenant, "tenant id"))
-        return (await self._tag_key(tenant)).tag(b"user", name)
+        return (await self._tag_key(tenant)).tag(*parts)
 
     async def system_key(self) -> SealKey:
         """Seals what belongs to the server and to no user: its API keys, the tokens it hands out. Made from the first
