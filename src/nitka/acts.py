@@ -11,7 +11,7 @@ from nitka import conversation, watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
 from nitka.errors import BadInput, Damaged, Forgotten
 from nitka.store.port import NOBODY, Effort, Look, Row, SessionRow
-from nitka.types import Erased, Message, Sealed, SessionInfo, Summary, Tag, User
+from nitka.types import Erased, Message, Person, Sealed, SessionInfo, Summary, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.world import random_bytes
@@ -20,7 +20,7 @@ PAGE = 500
 GONE = Sealed(b"")  # stands for a row that is missing, and opens as little
 
 
-async def address(vault: Vault, user: User, session: str | None) -> tuple[bytes, Tag | None] | None:
+async def address(vault: Vault, user: Person, session: str | None) -> tuple[bytes, Tag | None] | None:
     """Where due work of a user (and session) lies; None if there is no such user."""
     owner = await find_owner(vault, user)
     if owner is None:
@@ -28,7 +28,7 @@ async def address(vault: Vault, user: User, session: str | None) -> tuple[bytes,
     return owner.id, codec.session_tag(owner, session) if session is not None else None
 
 
-async def sessions(vault: Vault, user: User) -> tuple[SessionInfo, ...]:
+async def sessions(vault: Vault, user: Person) -> tuple[SessionInfo, ...]:
     """The conversations that hold messages, the latest first; those that do not open come last, marked."""
     owner = await find_owner(vault, user)
     if owner is None:
@@ -51,7 +51,7 @@ def _info(owner: Owner, row: SessionRow) -> SessionInfo:
         return SessionInfo(id="", channel="", messages=row.head, started=codec.EPOCH, last=None, damaged=True)
 
 
-async def history(vault: Vault, user: User, session: str, *, before: int | None, limit: int) -> tuple[Message, ...]:
+async def history(vault: Vault, user: Person, session: str, *, before: int | None, limit: int) -> tuple[Message, ...]:
     """The newest `limit` living messages before a row, oldest first."""
     found = await _readable(vault, user, session)
     if found is None or limit <= 0:
@@ -66,19 +66,19 @@ async def history(vault: Vault, user: User, session: str, *, before: int | None,
     return tuple(item.message for item in open_rows(thread, rows, first=0 if living < limit else None, end=end))
 
 
-async def summary(vault: Vault, user: User, session: str) -> Summary:
+async def summary(vault: Vault, user: Person, session: str) -> Summary:
     """The rolling summary; an empty one where there is none."""
     found = await _readable(vault, user, session)
     return await _summary(vault, found[0]) if found else Summary()
 
 
-async def watch_memory(vault: Vault, user: User, session: str) -> Mapping[str, Any]:
+async def watch_memory(vault: Vault, user: Person, session: str) -> Mapping[str, Any]:
     """The watch's memory of a session; empty where there is none."""
     found = await _readable(vault, user, session)
     return (await watching.watched(vault, found[0])).memory if found else {}
 
 
-async def set_watch_memory(vault: Vault, user: User, session: str, memory: Mapping[str, Any]) -> None:
+async def set_watch_memory(vault: Vault, user: Person, session: str, memory: Mapping[str, Any]) -> None:
     """Replaces the watch's memory of a session. Raises `BadInput` for an unknown session."""
     found = await _found(vault, user, session)
     if found is None:
@@ -87,7 +87,7 @@ async def set_watch_memory(vault: Vault, user: User, session: str, memory: Mappi
 
 
 async def export(
-    vault: Vault, user: User, *, derived: Callable[[Summary], dict[str, Any]] | None
+    vault: Vault, user: Person, *, derived: Callable[[Summary], dict[str, Any]] | None
 ) -> AsyncIterator[dict[str, Any]]:
     """Records of each session, oldest message first; with `derived` also what was made from it.
 
@@ -159,7 +159,7 @@ def _record(message: Message) -> dict[str, Any]:
     return record | {name: value for name, value in extras.items() if value}
 
 
-async def forget(vault: Vault, user: User, *, session: str | None, turn: int | None) -> Erased:
+async def forget(vault: Vault, user: Person, *, session: str | None, turn: int | None) -> Erased:
     """Removes what is named, with all that was made from it, and says truly what went."""
     if session is None:
         return await _forget_user(vault, user)
@@ -200,8 +200,8 @@ async def finish_erasures(vault: Vault) -> int:
     return len(pending)
 
 
-async def _forget_user(vault: Vault, user: User) -> Erased:
-    owner_id = await vault.keychain.owner_id(user)
+async def _forget_user(vault: Vault, user: Person) -> Erased:
+    owner_id = await vault.owner_id(user, leaving=True)
     vault.keychain.drop(owner_id)
     try:
         owner = await vault.keychain.find(owner_id)
@@ -276,12 +276,12 @@ async def _scrubbed(vault: Vault, thread: Thread, work: Callable[[], Awaitable[E
     return replace(erased, erasure="complete" if clean else "pending")
 
 
-async def _found(vault: Vault, user: User, session: str) -> tuple[Thread, SessionRow] | None:
+async def _found(vault: Vault, user: Person, session: str) -> tuple[Thread, SessionRow] | None:
     owner = await find_owner(vault, user)
     return await find_thread(vault, owner, session) if owner is not None else None
 
 
-async def _readable(vault: Vault, user: User, session: str) -> tuple[Thread, SessionRow] | None:
+async def _readable(vault: Vault, user: Person, session: str) -> tuple[Thread, SessionRow] | None:
     """The session, if its row opens: else its numbers may be anything, and its rows another session's. Raises
     `Damaged`.
     """

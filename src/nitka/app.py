@@ -34,7 +34,7 @@ from nitka.store.port import Store
 from nitka.tokens import Counter, default_counter
 from nitka.turn import Stream, Turn, TurnBlock, closing
 from nitka.turns import Ask, Private, Turns, first_of_turn
-from nitka.types import Budget, Erased, Limits, Message, Passage, Reply, SessionInfo, Settled, Summary, User
+from nitka.types import Budget, Erased, Limits, Message, Passage, Person, Reply, SessionInfo, Settled, Summary
 from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing, Ring, RootKeys
 from nitka.watching import Watching
@@ -141,15 +141,15 @@ class Nitka:
             stack.push_async_callback(self._folder.stop, self._limits.close_seconds)
 
     @overload
-    def say(self, user: str | User, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
+    def say(self, user: str | Person, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
 
     @overload
     def say(
-        self, user: str | User, session: str, *, text: str, stream: Literal[False] = False, **more: Any
+        self, user: str | Person, session: str, *, text: str, stream: Literal[False] = False, **more: Any
     ) -> Awaitable[Reply]: ...
 
     def say(
-        self, user: str | User, session: str, *, text: str, stream: bool = False, **more: Any
+        self, user: str | Person, session: str, *, text: str, stream: bool = False, **more: Any
     ) -> Stream | Awaitable[Reply]:
         """One turn with our own model: open, call, write. `more` are the arguments of `turn`, `tools` aside.
 
@@ -193,7 +193,7 @@ class Nitka:
 
     def turn(
         self,
-        user: str | User,
+        user: str | Person,
         session: str,
         *,
         text: str,
@@ -247,7 +247,7 @@ class Nitka:
 
     async def record(
         self,
-        user: str | User,
+        user: str | Person,
         session: str,
         *,
         text: str,
@@ -265,7 +265,7 @@ class Nitka:
         await self._turns.record(ask, answer)
 
     async def settle(
-        self, user: str | User | None = None, session: str | None = None, *, rescan: bool = False
+        self, user: str | Person | None = None, session: str | None = None, *, rescan: bool = False
     ) -> Settled:
         """Runs what is due, now, and finishes erasures. `rescan` first rebuilds the index of due work from the
         cursors.
@@ -284,29 +284,29 @@ class Nitka:
         done = await self._folder.run(only)
         return done if only else add(done, Settled(erased=await acts.finish_erasures(self._vault)))
 
-    async def sessions(self, user: str | User) -> tuple[SessionInfo, ...]:
+    async def sessions(self, user: str | Person) -> tuple[SessionInfo, ...]:
         """The user's conversations, the latest first. One that does not open comes last, marked `damaged`."""
         self._ready()
         return await acts.sessions(self._vault, as_user(user))
 
     async def history(
-        self, user: str | User, session: str, *, before: int | None = None, limit: int = 50
+        self, user: str | Person, session: str, *, before: int | None = None, limit: int = 50
     ) -> tuple[Message, ...]:
         """Up to `limit` messages, the newest before the row `before`, oldest first. Raises `Damaged`."""
         self._ready()
         return await acts.history(self._vault, as_user(user), session, before=before, limit=limit)
 
-    async def summary(self, user: str | User, session: str) -> Summary:
+    async def summary(self, user: str | Person, session: str) -> Summary:
         """The session's rolling summary as it stands."""
         self._ready()
         return await acts.summary(self._vault, as_user(user), session)
 
-    async def watch_memory(self, user: str | User, session: str) -> Mapping[str, Any]:
+    async def watch_memory(self, user: str | Person, session: str) -> Mapping[str, Any]:
         """The watch's memory of a session, as `nitka.watch.parse` takes it; empty where nothing was noticed."""
         self._ready()
         return await acts.watch_memory(self._vault, as_user(user), session)
 
-    async def set_watch_memory(self, user: str | User, session: str, memory: Mapping[str, Any]) -> None:
+    async def set_watch_memory(self, user: str | Person, session: str, memory: Mapping[str, Any]) -> None:
         """Puts another memory in its place: this is how context from outside comes in, and how a flag is taken back.
 
         Raises `BadInput` for a malformed memory or an unknown session.
@@ -315,7 +315,7 @@ class Nitka:
         await acts.set_watch_memory(self._vault, as_user(user), session, memory)
 
     def export(
-        self, user: str | User, *, what: Literal["conversation", "all"] = "conversation"
+        self, user: str | Person, *, what: Literal["conversation", "all"] = "conversation"
     ) -> AsyncIterator[dict[str, Any]]:
         """Everything that was said, session by session, oldest first, as plain JSON values; "all" adds what was
         made from it.
@@ -328,7 +328,7 @@ class Nitka:
             raise BadInput('What is exported is "conversation" or "all".')
         return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
 
-    async def forget(self, user: str | User, *, session: str | None = None, turn: int | None = None) -> Erased:
+    async def forget(self, user: str | Person, *, session: str | None = None, turn: int | None = None) -> Erased:
         """Removes a user, one of his sessions, or one turn (by the number of either of its rows), with everything
         made from it.
 

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 from nitka.errors import Damaged, Forgotten, KeyReused
 from nitka.layers import summary as summaries
 from nitka.store.port import Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Store, View
-from nitka.types import Alert, Message, Sealed, SessionInfo, Summary, Tag, User
-from nitka.vault import codec
+from nitka.types import Alert, Message, Person, Sealed, SessionInfo, Summary, Tag
+from nitka.vault import codec, handles
 from nitka.vault.codec import Stored
 from nitka.vault.keychain import Keychain, Owner
 from nitka.vault.seal import Kind
@@ -41,6 +41,10 @@ class Vault:
     keychain: Keychain
     count: Callable[[str], int]
     counter: str
+
+    async def owner_id(self, user: Person, *, leaving: bool = False) -> bytes:
+        """The owner who is meant, asked of the store on every call; see `vault.handles`. Raises `BadId`, `Damaged`."""
+        return await handles.owner_id(self.store, self.keychain, user, leaving=leaving)
 
     def scope(self, owner: Owner, *person_folds: str) -> Scope:
         """What a change of a person's state locks and reads."""
@@ -100,9 +104,13 @@ class Draft:
     replaces: int | None = None  # the turn with this row and all after it are forgotten
 
 
-async def find_owner(vault: Vault, user: User) -> Owner | None:
+async def find_owner(vault: Vault, user: Person) -> Owner | None:
     """The owner if the user is known and his rows belong to the key at hand."""
-    owner_id = await vault.keychain.owner_id(user)
+    return await known_owner(vault, await vault.owner_id(user))
+
+
+async def known_owner(vault: Vault, owner_id: bytes) -> Owner | None:
+    """The owner of that id if he has rows and they belong to the key at hand."""
     for _ in range(2):
         owner = await vault.keychain.find(owner_id)
         if owner is None:
@@ -114,6 +122,17 @@ async def find_owner(vault: Vault, user: User) -> Owner | None:
     return None
 
 
+async def make_owner(vault: Vault, user: Person) -> Owner:
+    """The owner, with his key and his row, made if he is new."""
+    while True:
+        owner_id = await vault.owner_id(user)
+        owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
+        view = await vault.store.view(Look(owner=owner_id))
+        if view.incarnation == owner.incarnation:
+            return owner
+        await create(vault, await _renewed(vault, owner_id, view.incarnation))
+
+
 async def find_thread(vault: Vault, owner: Owner, session: str) -> tuple[Thread, SessionRow] | None:
     """One of the owner's sessions, if there is one of that name."""
     tag = codec.session_tag(owner, session)
@@ -123,7 +142,7 @@ async def find_thread(vault: Vault, owner: Owner, session: str) -> tuple[Thread,
     return Thread(owner, tag, view.session.incarnation), view.session
 
 
-async def peek(vault: Vault, user: User, session: str, *, limit: int) -> Opened | None:
+async def peek(vault: Vault, user: Person, session: str, *, limit: int) -> Opened | None:
     """What a turn that leaves nothing behind may read; None if there is no such session. Nothing is made."""
     owner = await find_owner(vault, user)
     if owner is None:
@@ -135,20 +154,23 @@ async def peek(vault: Vault, user: User, session: str, *, limit: int) -> Opened 
 
 
 async def open_thread(
-    vault: Vault, user: User, info: SessionInfo, *, key: bytes, before: int | None, limit: int
+    vault: Vault, user: Person, info: SessionInfo, *, key: bytes, before: int | None, limit: int
 ) -> Opened:
-    """Opens a session for a turn; user and session are made if they are new.
+    """Opens a session for a turn; user and session are made if they are new. A handle that was linked while they were
+    made is its user's: who links it looks after that for rows of its own, so one of the two sees the other.
 
     `info` names the session, and is kept if it is new. `before` leaves out the rows from that number on, as an edit
     wants it.
     """
-    owner_id = await vault.keychain.owner_id(user)
+    owner_id = await vault.owner_id(user)
     owner = await vault.keychain.find(owner_id) or await vault.keychain.make(owner_id)
     view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
     while view.session is None or view.incarnation != owner.incarnation:
         if view.incarnation != owner.incarnation:
             owner = await _renewed(vault, owner_id, view.incarnation)
-        await _create(vault, owner, info)
+        await create(vault, owner, info)
+        if await vault.owner_id(user) != owner_id:
+            return await open_thread(vault, user, info, key=key, before=before, limit=limit)
         view = await _look(vault, owner, info.id, key=key, before=before, limit=limit)
     return opened(vault, owner, view, before=before, limit=limit)
 
@@ -172,13 +194,15 @@ async def _renewed(vault: Vault, owner_id: bytes, seen: bytes | None) -> Owner:
     return owner
 
 
-async def _create(vault: Vault, owner: Owner, info: SessionInfo) -> None:
-    """Makes the rows of owner and session. If the owner was forgotten since his key was read, they are taken back:
-    whoever forgets removes the key first and the rows then, so one of the two sees the other.
+async def create(vault: Vault, owner: Owner, info: SessionInfo | None = None) -> None:
+    """Makes the rows of owner and, if given, session. If the owner was forgotten since his key was read, they are taken
+    back: whoever forgets removes the key first and the rows then, so one of the two sees the other.
     """
-    incarnation = random_bytes(16)
-    body = codec.seal_session(owner, incarnation, 0, info)
-    row = SessionRow(codec.session_tag(owner, info.id), incarnation, 0, body)
+    row: SessionRow | None = None
+    if info is not None:
+        incarnation = random_bytes(16)
+        body = codec.seal_session(owner, incarnation, 0, info)
+        row = SessionRow(codec.session_tag(owner, info.id), incarnation, 0, body)
     with contextlib.suppress(Forgotten):  # somebody made him anew meanwhile; the caller looks again
         await vault.store.create(owner.id, owner.incarnation, row)
     if not await vault.keychain.stands(owner):

@@ -30,7 +30,7 @@ from weakref import WeakSet
 from nitka import app, turn
 from nitka.errors import BadInput
 from nitka.turn import Turn
-from nitka.types import Alert, Receipt, Reply, User
+from nitka.types import Alert, Person, Receipt, Reply
 
 __all__ = ["Block", "Nitka", "Pieces", "Stream"]
 
@@ -290,14 +290,14 @@ class Nitka:
     forget = _derived(app.Nitka.forget)
 
     @overload
-    def say(self, user: str | User, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
+    def say(self, user: str | Person, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...
 
     @overload
     def say(
-        self, user: str | User, session: str, *, text: str, stream: Literal[False] = False, **more: Any
+        self, user: str | Person, session: str, *, text: str, stream: Literal[False] = False, **more: Any
     ) -> Reply: ...
 
-    def say(self, user: str | User, session: str, **more: Any) -> Reply | Stream:
+    def say(self, user: str | Person, session: str, **more: Any) -> Reply | Stream:
         return cast(Reply | Stream, _waiting(self._nitka.say(user, session, **more), self._worker))
 
     say.__doc__ = app.Nitka.say.__doc__

@@ -15,7 +15,7 @@ from nitka.folds import Folder
 from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
 from nitka.turn import Turn
-from nitka.types import Budget, ChatMessage, Limits, Passage, Request, SessionInfo, User
+from nitka.types import Budget, ChatMessage, Limits, Passage, Person, Request, SessionInfo
 from nitka.vault.codec import key_tag
 from nitka.vault.keychain import id_bytes
 from nitka.watching import Watching
@@ -29,7 +29,7 @@ Private = bool | Literal["reads"]
 class Ask:
     """The arguments of one turn, checked."""
 
-    user: User
+    user: Person
     session: str
     text: str
     key: bytes
@@ -60,7 +60,7 @@ class Turns:
 
     def ask(
         self,
-        user: str | User,
+        user: str | Person,
         session: str,
         *,
         text: str,

@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from nitka.types import User
+from nitka.types import Person
 
 
 class Writing:
     """Which sessions are being written. An entry lives as long as its write."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[User, str], set[asyncio.Future[None]]] = {}
+        self._ends: dict[tuple[Person, str], set[asyncio.Future[None]]] = {}
 
-    def now(self, user: User, session: str, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    def now(self, user: Person, session: str, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
         """The same work, known to `over` from now on; it has to be awaited."""
         end = asyncio.get_running_loop().create_future()
         ends = self._ends.setdefault((user, session), set())
@@ -42,7 +42,7 @@ class Writing:
         if ends := [end for ends in self._ends.values() for end in ends]:
             await asyncio.wait(ends)
 
-    async def over(self, user: User, session: str) -> None:
+    async def over(self, user: Person, session: str) -> None:
         """Returns when what is being written in this session now has been written, or has failed."""
         if ends := self._ends.get((user, session)):
             await asyncio.wait(set(ends))
