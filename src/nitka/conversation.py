@@ -30,6 +30,8 @@ FACTS = "facts"
 RECALL = "recall"
 VECTORS = "vectors"
 PROFILE = "profile"
+PERSON = (FACTS, PROFILE, RECALL)
+"""Folds of a person whose state a turn reads."""
 FAR = 1 << 62
 
 
@@ -87,6 +89,7 @@ class Opened:
     behind: bool = False
     pair: tuple[Stored, ...] = ()  # the rows of the turn that already has this key
     known: bool = False
+    person: Mapping[str, FoldRow] = field(default_factory=dict)  # the owner's folds in the same snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +150,8 @@ async def peek(vault: Vault, user: Person, session: str, *, limit: int) -> Opene
     owner = await find_owner(vault, user)
     if owner is None:
         return None
-    look = Look(owner=owner.id, session=codec.session_tag(owner, session), folds=(SUMMARY,), first=None, limit=limit)
+    tag = codec.session_tag(owner, session)
+    look = Look(owner=owner.id, session=tag, folds=(SUMMARY,), person_folds=PERSON, first=None, limit=limit)
     view = await vault.store.view(look)
     known = view.session is not None and view.incarnation == owner.incarnation
     return opened(vault, owner, view, limit=limit) if known else None
@@ -178,8 +182,16 @@ async def open_thread(
 async def _look(vault: Vault, owner: Owner, session: str, *, key: bytes, before: int | None, limit: int) -> View:
     tag = codec.session_tag(owner, session)
     turn_key = codec.key_tag(owner, tag, key)
-    folds = (SUMMARY,)
-    look = Look(owner=owner.id, session=tag, turn_key=turn_key, folds=folds, first=None, end=before, limit=limit)
+    look = Look(
+        owner=owner.id,
+        session=tag,
+        turn_key=turn_key,
+        folds=(SUMMARY,),
+        person_folds=PERSON if limit else (),
+        first=None,
+        end=before,
+        limit=limit,
+    )
     return await vault.store.view(look)
 
 
@@ -233,6 +245,7 @@ def opened(vault: Vault, owner: Owner, view: View, *, before: int | None = None,
         behind=bool(view.rows) and view.rows[0].seq > summary.cursor,
         known=view.known is not None,
         pair=open_rows(thread, view.pair) if view.pair else (),
+        person=view.person_folds,
     )
 
 
@@ -275,6 +288,28 @@ class Watcher(Protocol):
     ) -> tuple[FoldRow | None, tuple[Alert, ...]]: ...
 
 
+class Along(NamedTuple):
+    """What goes in the same transaction with rows that are forgotten: made from the state of one version of a
+    person's folds, and written only if it `stands` under the lock.
+    """
+
+    kinds: tuple[str, ...] = ()  # of the person's folds, to read under the lock
+    stands: Callable[[Locked], bool] = lambda _: True
+    change: Change = Change()
+    facts: int = 0  # how many go
+
+
+def _with_along(change: Change, along: Along) -> Change:
+    more = along.change
+    return replace(
+        change,
+        put_pieces=more.put_pieces,
+        drop_pieces=more.drop_pieces,
+        folds=(*change.folds, *more.folds),
+        person_due=(*change.person_due, *more.person_due),
+    )
+
+
 class Appended(NamedTuple):
     """The answer as it is stored now, whether work became due, and what the watcher raised."""
 
@@ -283,23 +318,39 @@ class Appended(NamedTuple):
     alerts: tuple[Alert, ...] = ()
 
 
-async def append(vault: Vault, thread: Thread, draft: Draft, *, lag: int, watcher: Watcher | None = None) -> Appended:
+async def append(
+    vault: Vault,
+    thread: Thread,
+    draft: Draft,
+    *,
+    lag: int,
+    watcher: Watcher | None = None,
+    along: Along | None = None,
+) -> Appended | None:
     """Adds the two rows of a turn; where another turn got the key first, gives that one's answer.
 
-    `lag` is how many unfolded rows there may be before the summary is due. Raises `KeyReused`, `Forgotten`.
+    `lag` is how many unfolded rows there may be before the summary is due. `along` goes with the rows that the draft
+    replaces; None, and nothing is written, where it does not stand any more. Raises `KeyReused`, `Forgotten`.
     """
     tag = codec.key_tag(thread.owner, thread.tag, draft.key)
     rows = None if draft.replaces is None else (draft.replaces, FAR)
     scope = thread.scope(SUMMARY, WATCH, turn_key=tag, rows=rows)
-    written: list[Appended] = []
+    if along is not None:
+        scope = replace(scope, person_folds=along.kinds)
+    written: list[Appended | None] = []
 
     def step(locked: Locked) -> Change | None:
         if locked.known is not None:
             return None
+        if along is not None and not along.stands(locked):
+            written[:] = [None]
+            return None
         pair = _pair(vault, draft, tag, locked)
         change = _appended(vault, thread, pair, locked, lag)
+        if along is not None:
+            change = _with_along(change, along)
         change, alerts = _with_watch(thread, change, locked, pair, watcher)
-        written[:] = [Appended(pair[1], bool(change.due), alerts)]
+        written[:] = [Appended(pair[1], bool(change.due or change.person_due), alerts)]
         return change
 
     await vault.store.change(scope, step)
@@ -325,6 +376,7 @@ def _appended(vault: Vault, thread: Thread, pair: list[Stored], locked: Locked, 
         forget=(forgotten[0].seq, locked.head) if forgotten else None,
         folds=folds,
         due=due,
+        person_due=(FACTS,),
     )
 
 
@@ -404,30 +456,46 @@ def same_turn(pair: tuple[Stored, ...], tag: Tag, question: str) -> tuple[Stored
     return pair[0], pair[1]
 
 
-async def forget_rows(vault: Vault, thread: Thread, first: int, end: int) -> tuple[int, int]:
-    """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them and the watch's memory.
+class RowsGone(NamedTuple):
+    """How many rows and lines of the summary went."""
 
-    Returns how many rows and lines went.
+    rows: int = 0
+    lines: int = 0
+
+
+async def forget_rows(vault: Vault, thread: Thread, first: int, end: int, along: Along) -> RowsGone | None:
+    """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them and the watch's memory,
+    and with what goes along; None, and nothing is written, where that does not stand any more.
     """
-    went: list[int] = [0, 0]
+    went: list[RowsGone | None] = [RowsGone()]
 
     def step(locked: Locked) -> Change | None:
         living = sum(row.body is not None for row in locked.rows)
         if not living:
             return None
-        row, watch = locked.folds.get(SUMMARY), locked.folds.get(WATCH)
-        folds, due = _without(vault, thread, row, first, end - 1)
-        lines = len(read_summary(thread, row).lines) - len(read_summary(thread, folds[0]).lines) if folds else 0
-        assert locked.session is not None
-        info = codec.open_session(thread.owner, locked.session)
-        info = replace(info, messages=info.messages - living)
-        went[:] = [living, lines]
-        return Change(
-            session_body=codec.seal_session(thread.owner, thread.incarnation, locked.head, info),
-            forget=(first, min(end, locked.head)),
-            folds=(*folds, _unwatched(thread, watch, locked.head)) if watch else folds,
-            due=due,
-        )
+        if not along.stands(locked):
+            went[:] = [None]
+            return None
+        change, lines = _rows_gone(vault, thread, locked, first, min(end, locked.head))
+        went[:] = [RowsGone(living, lines)]
+        return _with_along(change, along)
 
-    await vault.store.change(thread.scope(SUMMARY, WATCH, rows=(first, end)), step)
-    return went[0], went[1]
+    scope = replace(thread.scope(SUMMARY, WATCH, rows=(first, end)), person_folds=along.kinds)
+    await vault.store.change(scope, step)
+    return went[0]
+
+
+def _rows_gone(vault: Vault, thread: Thread, locked: Locked, first: int, end: int) -> tuple[Change, int]:
+    row, watch = locked.folds.get(SUMMARY), locked.folds.get(WATCH)
+    folds, due = _without(vault, thread, row, first, end - 1)
+    lines = len(read_summary(thread, row).lines) - len(read_summary(thread, folds[0]).lines)
+    assert locked.session is not None
+    info = codec.open_session(thread.owner, locked.session)
+    info = replace(info, messages=info.messages - sum(row.body is not None for row in locked.rows))
+    change = Change(
+        session_body=codec.seal_session(thread.owner, thread.incarnation, locked.head, info),
+        forget=(first, end),
+        folds=(*folds, _unwatched(thread, watch, locked.head)) if watch else folds,
+        due=due,
+    )
+    return change, lines

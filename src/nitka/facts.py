@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from nitka.conversation import FACTS, Vault
+from nitka.conversation import FACTS, Vault, find_owner, make_owner
 from nitka.errors import BadInput, Damaged, Forgotten
 from nitka.layers import facts as layer
 from nitka.layers.facts import USER, Candidate, Category, Fact, RestsOn, Seen, is_many, key_of
@@ -24,7 +24,7 @@ from nitka.layers.facts.wire import from_json, to_json
 from nitka.layers.recall import words_of
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
 from nitka.types import Fact as KnownFact
-from nitka.types import PastValue, Sealed, Tag
+from nitka.types import PastValue, Person, Sealed, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
@@ -63,6 +63,7 @@ class Facts:
     cursor: int = 0
     version: int = 0
     mark: int = 0
+    broken: tuple[Tag, ...] = ()  # pieces that do not open; the next step drops them
 
     @property
     def all(self) -> tuple[Fact, ...]:
@@ -85,9 +86,10 @@ class Written(NamedTuple):
         return Change(put_pieces=self.put, drop_pieces=self.drop, folds=(self.fold,), **more)
 
 
-async def load(vault: Vault, owner: Owner, row: FoldRow | None = None) -> Facts:
+async def load(vault: Vault, owner: Owner, row: FoldRow | None = None, *, whole: bool = True) -> Facts:
     """The facts as they are. With the fold's `row` at hand, what was opened lately serves if it is of that version.
-    Raises `Damaged`, `Forgotten`.
+    Raises `Forgotten`, and `Damaged` where one does not open or is missing; unless they need not be `whole`: then
+    those that open are given.
     """
     cache = vault.keychain.cache
     known: Facts | None = cache.get(owner.id, owner.incarnation, FACTS, row.version) if row is not None else None
@@ -97,8 +99,9 @@ async def load(vault: Vault, owner: Owner, row: FoldRow | None = None) -> Facts:
     if view.incarnation != owner.incarnation:
         raise Forgotten("The user.")
     many = len(view.pieces.get(FACT, ())) > MANY
-    opened = await asyncio.to_thread(_opened, owner, view) if many else _opened(owner, view)
-    keep(vault, owner, opened)
+    opened = await asyncio.to_thread(_opened, owner, view, whole) if many else _opened(owner, view, whole)
+    if whole:
+        keep(vault, owner, opened)
     return opened
 
 
@@ -108,15 +111,22 @@ def keep(vault: Vault, owner: Owner, facts: Facts) -> None:
     vault.keychain.cache.put(owner.id, owner.incarnation, FACTS, facts.version, facts, size=size)
 
 
-def _opened(owner: Owner, view: View) -> Facts:
+def _opened(owner: Owner, view: View, whole: bool) -> Facts:
     row, pieces = view.person_folds.get(FACTS), view.pieces.get(FACT, ())
     if row is None:
-        if pieces:
+        if pieces and whole:
             raise Damaged("(facts 0)")
-        return Facts()
+        return Facts(broken=tuple(piece.id for piece in pieces))
     state = codec.open_person_fold(owner, Kind.FACTS, row)
-    kept = [_opened_piece(owner, piece) for piece in pieces]
-    if _mark(kept) != int(state["mark"], 16):
+    kept, broken = list[Kept](), list[Tag]()
+    for piece in pieces:
+        try:
+            kept.append(_opened_piece(owner, piece))
+        except Damaged:
+            if whole:
+                raise
+            broken.append(piece.id)
+    if whole and _mark(kept) != int(state["mark"], 16):
         raise Damaged(f"(facts {row.cursor})")  # one was left out, or an older one was put in its place
     return Facts(
         kept={one.id: one for one in kept},
@@ -125,6 +135,7 @@ def _opened(owner: Owner, view: View) -> Facts:
         cursor=row.cursor,
         version=row.version,
         mark=_mark(kept),
+        broken=tuple(broken),
     )
 
 
@@ -170,7 +181,7 @@ def written(
         one, piece = _sealed(owner, fact, id, given.get(id, old.vector if old and same else None))
         kept[id] = one
         put.append(piece)
-    drop = tuple((FACT, id) for id in before.kept if id not in kept)
+    drop = tuple((FACT, id) for id in (*before.kept, *before.broken) if id not in kept)
     after = Facts(
         kept=kept,
         notes=tuple(before.notes if notes is None else notes)[-NOTES_KEPT:],
@@ -374,14 +385,28 @@ def found(facts: Facts, id: str) -> Kept | None:
     return next((one for tag, one in facts.kept.items() if tag.hex() == id), None)
 
 
-def set_value(facts: tuple[Fact, ...], slot: str, value: str, *, about: str, at: datetime, n: int) -> tuple[Fact, ...]:
-    """The facts with one set by hand. Raises `BadInput`."""
-    return layer.set_by_hand(facts, slot, value, about=about, at=at, n=n)
+async def set_fact(vault: Vault, user: Person, slot: str, value: str, *, about: str, at: datetime) -> KnownFact:
+    """Sets a fact by hand. Raises `BadInput`, before anybody new is made."""
+    layer.set_by_hand((), slot, value, about=about, at=at, n=0)
+    owner = await make_owner(vault, user)
+
+    def change(facts: tuple[Fact, ...], n: int) -> tuple[Fact, ...]:
+        return layer.set_by_hand(facts, slot, value, about=about, at=at, n=n)
+
+    after = await edit(vault, owner, change)
+    id = owner.key.tags.tag(b"fact", *map(_bytes, key_of(about, slot, value)))
+    return shown(after.kept[id], past=True)
 
 
-def key_tag(owner: Owner, about: str, slot: str, value: str) -> Tag:
-    """The id that the fact with this value has."""
-    return owner.key.tags.tag(b"fact", *map(_bytes, key_of(about, slot, value)))
+async def retract_fact(vault: Vault, user: Person, id: str, *, at: datetime) -> bool:
+    """Takes a fact back by hand; False if there is none of that id in force."""
+    owner = await find_owner(vault, user)
+    one = found(await load(vault, owner), id) if owner is not None else None
+    if owner is None or one is None or not one.fact.live:
+        return False
+    key, when = one.fact.key, max(at, one.fact.last_seen)
+    await edit(vault, owner, lambda facts, n: layer.retract_by_hand(facts, key, at=when, n=n))
+    return True
 
 
 async def with_vectors(vault: Vault, owner: Owner, before: Facts, embedder: str, vectors: Mapping[Tag, Any]) -> bool:

@@ -22,7 +22,8 @@ from nitka.errors import Forgotten, ModelError, NitkaError
 from nitka.layers import summary as summaries
 from nitka.models.extract import condense
 from nitka.models.ports import Summariser
-from nitka.store.port import Change, Due, Locked, Look, Step
+from nitka.people import People
+from nitka.store.port import NOBODY, Change, Due, Locked, Look, Step
 from nitka.types import Limits, Message, Proposal, Settled, Summary, Tag
 from nitka.vault.codec import EPOCH, Stored
 from nitka.vault.keychain import Owner
@@ -59,6 +60,7 @@ class Folder:
         model: Summariser | None,
         offline: Summariser,
         watching: Watching,
+        people: People,
         limits: Limits,
         clock: Clock,
     ) -> None:
@@ -66,6 +68,7 @@ class Folder:
         self._model = model
         self._offline = offline
         self._watching = watching
+        self._people = people
         self._limits = limits
         self._clock = clock
         self._wake = asyncio.Event()
@@ -164,6 +167,9 @@ class Folder:
             owner = await self._vault.keychain.find(due.owner)
             if owner is None:
                 return Settled()  # being forgotten: the erasure removes the entry
+            if due.session == NOBODY:
+                last = ATTEMPTS - 1
+                return await self._people.work(owner, due.kind, attempts=max(due.attempts, 0), last_attempt=last)
             thread = await self._thread(owner, due.session)
             if thread is None:
                 return Settled()
@@ -205,15 +211,8 @@ class Folder:
         behind = piece.head - piece.summary.cursor > self._limits.backlog
         if self._model is None or behind or attempts >= ATTEMPTS:
             return self._offline
-        ceiling = self._limits.fold_tokens_per_day
-        if ceiling is None:
-            return self._model
         tokens = piece.summary.tokens + sum(item.tokens for item in piece.rows)
-        day = (self._clock() - EPOCH).days
-        if await self._vault.store.spend(day, 0) + tokens > ceiling:
-            return self._offline
-        await self._vault.store.spend(day, tokens)
-        return self._model
+        return self._model if await affordable(self._vault, self._limits, self._clock, tokens) else self._offline
 
     async def _propose(self, piece: Slice, model: Summariser) -> Proposal:
         if not piece.rows:
@@ -281,6 +280,17 @@ class Folder:
             after = summaries.mend(after, gap, lines, cap=cap, count=count, counter=counter)
         _, change = await self._vault.store.change(thread.scope(SUMMARY), _mended(thread, summary, after))
         return Settled(mended=len(summary.gaps) if change is not None and change.folds else 0)
+
+
+async def affordable(vault: Vault, limits: Limits, clock: Clock, tokens: int) -> bool:
+    """Whether models may still be given so many tokens today; if so they are counted."""
+    if limits.fold_tokens_per_day is None:
+        return True
+    day = (clock() - EPOCH).days
+    if await vault.store.spend(day, 0) + tokens > limits.fold_tokens_per_day:
+        return False
+    await vault.store.spend(day, tokens)
+    return True
 
 
 def _stands(thread: Thread, locked: Locked, before: Summary) -> bool:

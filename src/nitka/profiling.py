@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nitka import facts as facts_of
-from nitka.conversation import FACTS, PROFILE, Vault
+from nitka.conversation import FACTS, PROFILE, Vault, find_owner
 from nitka.errors import Forgotten, ModelError
 from nitka.layers.facts import CATEGORIES, Category
 from nitka.learning import Afford
 from nitka.models.ports import Extractor
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look
-from nitka.types import Limits, Message, Profile, Sealed
+from nitka.types import Limits, Message, Person, Profile, Sealed
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
@@ -97,3 +97,12 @@ def without(owner: Owner, row: FoldRow | None) -> FoldRow:
     even where there was none: whoever is telling a profile at this moment must find another version.
     """
     return seal_profile(owner, row, row.cursor if row else 0, "")
+
+
+async def profile_of(vault: Vault, user: Person) -> Profile:
+    """The user's profile; an empty one where there is none."""
+    owner = await find_owner(vault, user)
+    if owner is None:
+        return Profile()
+    view = await vault.store.view(Look(owner=owner.id, person_folds=(PROFILE,)))
+    return read_profile(owner, view.person_folds.get(PROFILE))

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, NoReturn
 
-from nitka import conversation
+from nitka import conversation, forgetting
 from nitka.conversation import Appended, Draft, Opened, Vault
 from nitka.door import as_moment, as_user, as_zone, clean_text, cut, sound
 from nitka.errors import BadInput, StoreBusy, StoreError
 from nitka.folds import Folder
+from nitka.layers.facts import Category
+from nitka.recalling import Recalling
+from nitka.remembering import REACHES, Reach, Remembered, Wanted, remembered
 from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
+from nitka.store.port import Look
 from nitka.turn import Turn
 from nitka.types import Budget, ChatMessage, Limits, Passage, Person, Request, SessionInfo
 from nitka.vault.codec import key_tag
@@ -43,6 +48,7 @@ class Ask:
     private: Private = False
     replaces: int | None = None
     language: str = ""
+    recall: Reach = "session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +58,12 @@ class Turns:
     vault: Vault
     folder: Folder
     watching: Watching
+    recalling: Recalling
     means: Means
     limits: Limits
     clock: Clock
     redact: Callable[[str], str]
+    excluded: frozenset[Category] = frozenset()
     writing: Writing = field(default_factory=Writing)
 
     def ask(
@@ -75,6 +83,7 @@ class Turns:
         private: Private = False,
         replaces: int | None = None,
         language: str = "",
+        recall: Reach = "session",
     ) -> Ask:
         """Checks the arguments. Raises `BadText`, `BadId`, `BadInput`."""
         id_bytes(session, "session id")
@@ -93,6 +102,7 @@ class Turns:
             private=_privacy(private),
             replaces=first_of_turn(replaces),
             language=language,
+            recall=_reach(recall),
         )
 
     async def open(self, ask: Ask) -> Turn:
@@ -109,13 +119,36 @@ class Turns:
             return turn
         if ask.replaces is not None and opened is not None and ask.replaces >= opened.top:
             raise BadInput(f"There is no row {ask.replaces} to replace; the session's next row is {opened.top}.")
-        parts, sizes = _parts(ask, opened), opened.sizes if opened else {}
+        past = await self._past(ask, opened)
+        parts, sizes = _parts(ask, opened, past), opened.sizes if opened else {}
         request = pack(parts, ask.budget, self.means, sizes=sizes)
 
         def again(messages: Sequence[ChatMessage]) -> Request:
             return refit(parts, request, messages, ask.budget, self.means, sizes=sizes)
 
         return Turn(request, opened=opened, refit=again, private=bool(ask.private))
+
+    async def _past(self, ask: Ask, opened: Opened | None) -> Remembered:
+        """What outlives the session, as far as it bears on the question."""
+        if ask.private is True:
+            return Remembered()
+        if opened is not None:
+            owner, rows = opened.thread.owner, opened.person
+        else:
+            found = await conversation.find_owner(self.vault, ask.user)
+            if found is None:
+                return Remembered()
+            owner = found
+            rows = (await self.vault.store.view(Look(owner=owner.id, person_folds=conversation.PERSON))).person_folds
+        wanted = Wanted(
+            text=ask.text,
+            session=ask.session,
+            before=min((message.seq for message in opened.history), default=opened.head) if opened else 0,
+            now=ask.at,
+            zone=ask.zone,
+            recall=ask.recall,
+        )
+        return await remembered(self.vault, self.recalling, owner, rows, wanted, self.excluded)
 
     def write(self, ask: Ask, turn: Turn, answer: str) -> Coroutine[Any, Any, None]:
         """Writes the two rows, and lets the turn know what was stored. From this call on, before it is awaited, the
@@ -183,7 +216,17 @@ class Turns:
         )
         lag = self.limits.window + self.limits.slack
         watcher = self.watching if self.watching.on(ask.user.tenant) else None
-        stored = await _surely(lambda: conversation.append(self.vault, opened.thread, draft, lag=lag, watcher=watcher))
+        stored = None
+        for _ in range(forgetting.TRIES):
+            gone = ask.replaces
+            along = None if gone is None else await forgetting.replaced(self.vault, opened.thread, gone)
+            write = partial(
+                conversation.append, self.vault, opened.thread, draft, lag=lag, watcher=watcher, along=along
+            )
+            if (stored := await _surely(write)) is not None:
+                break
+        if stored is None:
+            raise StoreBusy("(The user's memory is written to all the time.)")
         if ask.replaces is not None:
             self.vault.keychain.drop(opened.thread.owner.id)  # with what it had opened of the turns that went
         if stored.due:
@@ -209,7 +252,7 @@ class Turns:
         return Budget(total=total, answer=min(self.limits.answer_tokens, total // 4))
 
 
-async def _surely(write: Callable[[], Awaitable[Appended]]) -> Appended:
+async def _surely(write: Callable[[], Awaitable[Appended | None]]) -> Appended | None:
     """Writes, and once more where it is unknown whether that was written: the turn's key makes it harmless.
 
     A store that was busy has written nothing, and whoever waited for it has waited long enough.
@@ -236,6 +279,14 @@ def _privacy(private: object) -> Private:
     raise BadInput('private is False, True or "reads".')
 
 
+def _reach(recall: object) -> Reach:
+    """Raises `BadInput` for anything else than the three words."""
+    for reach in REACHES:
+        if recall == reach:
+            return reach
+    raise BadInput('recall is "session", "user" or "off".')
+
+
 def _passages(knowledge: Sequence[str | Passage]) -> tuple[Passage, ...]:
     """Raises `BadInput` for what is no list of passages; a single string would be taken for one passage a letter."""
     passages = () if isinstance(knowledge, str) else tuple(map(_passage, knowledge))
@@ -259,7 +310,7 @@ def first_of_turn(row: int | None) -> int | None:
     return row - row % 2
 
 
-def _parts(ask: Ask, opened: Opened | None) -> Parts:
+def _parts(ask: Ask, opened: Opened | None, past: Remembered) -> Parts:
     summary = opened.summary if opened else None
     notes = (
         ("summary lines were removed by forgetting and are not yet written anew",) if summary and summary.gaps else ()
@@ -268,12 +319,15 @@ def _parts(ask: Ask, opened: Opened | None) -> Parts:
         question=ask.text,
         system=ask.system,
         tools=ask.tools,
+        profile=past.profile,
+        facts=past.facts,
+        recalled=past.recalled,
         summary=summary,
         history=opened.history if opened else (),
         knowledge=ask.knowledge,
         head=opened.head if opened else 0,
         cursor=min(summary.cursor, opened.head) if summary and opened else 0,
-        notes=notes,
+        notes=(*notes, *past.notes),
         language=ask.language,
     )
 

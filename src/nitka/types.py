@@ -281,6 +281,21 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A passage of a conversation, found again: `text` is word for word from row `seq` of `session`.
+
+    `score` orders the passages of one search and means nothing between searches.
+    """
+
+    text: str
+    session: str
+    seq: int
+    role: Role
+    at: datetime
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """A few lines of standing context about the user, told from rows before `cursor` (a number of the owner's)."""
 

