@@ -12,36 +12,52 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from nitka.app import Nitka
-from nitka.server import errors
+from nitka.server import chat, errors
 from nitka.server.access import Access
 from nitka.server.edge import Edge
 from nitka.server.rates import Rates
+from nitka.server.retries import Retries
 from nitka.server.service import Options, Service
+from nitka.server.upstream import ModelUpstream, Upstream
 from nitka.world import Clock, monotonic, random_bytes, system_clock
 
-ROUTERS: tuple[APIRouter, ...] = ()
+ROUTERS: tuple[APIRouter, ...] = (chat.router,)
 
 
 def create_app(
     nitka: Nitka,
     *,
+    upstream: Upstream | None = None,
     options: Options | None = None,
     clock: Clock = system_clock,
     ticks: Callable[[], float] = monotonic,
 ) -> FastAPI:
     """The application over a nitka that is not open yet: it is opened and closed with the application.
 
-    `clock` says the present, `ticks` gives seconds that only grow.
+    `upstream` answers the OpenAI-compatible routes, and is closed too; by default nitka's own model does. `clock` says
+    the present, `ticks` gives seconds that only grow.
     """
     options = options or Options()
     vault = nitka._turns.vault  # the server is ours: it seals its tokens with the same keys
     rates = Rates(ticks, share=1 / options.workers)
     access = Access(vault.store, vault.keychain, clock=ticks, rates=rates, seconds=options.key_seconds)
-    shared = Service(nitka=nitka, vault=vault, access=access, options=options, clock=clock)
+    limits = nitka._turns.limits
+    upstream = upstream or ModelUpstream(nitka._model, clock, room=limits.answer_tokens)
+    shared = Service(
+        nitka=nitka,
+        vault=vault,
+        access=access,
+        upstream=upstream,
+        retries=Retries(ticks, _turn_key),
+        options=options,
+        limits=limits,
+        clock=clock,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(shared.upstream.close)
             await stack.enter_async_context(nitka)
             yield
 
@@ -65,3 +81,7 @@ def create_app(
 
 def _request_id() -> str:
     return f"req_{random_bytes(12).hex()}"
+
+
+def _turn_key() -> str:
+    return f"delivery:{random_bytes(16).hex()}"

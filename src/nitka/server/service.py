@@ -10,6 +10,9 @@ from fastapi import Depends, Request
 from nitka.app import Nitka
 from nitka.conversation import Vault
 from nitka.server.access import Access
+from nitka.server.retries import Retries
+from nitka.server.upstream import Upstream
+from nitka.types import Limits
 from nitka.world import Clock
 
 
@@ -31,7 +34,10 @@ class Service:
     nitka: Nitka
     vault: Vault
     access: Access
+    upstream: Upstream
+    retries: Retries
     options: Options
+    limits: Limits
     clock: Clock
 
 
