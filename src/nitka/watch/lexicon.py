@@ -1,10 +1,10 @@
 """Words of a language: which concepts a word or phrase stands for, and in which grammatical form.
 
 A lexicon is the file `forms.txt` of a language folder. `@name` opens a concept, `/form` opens a list of its words in
-one form, then come words, separated by blanks. A phrase is written with `_` between its tokens; a token `*` is a gap
-of up to three tokens. A concept written in capitals is grammar (`YOU`, `NOT`); one that begins with `!` is a flag
-said outright by an idiom. `README.md` beside this file is the full description; `tools/build.py` writes `forms.txt`
-from the readable files in `words/`.
+one form, then come words, separated by blanks. A phrase is written with `_` between its tokens; a token `a|b` is
+either word, a token `*` a gap of up to three tokens. A concept written in capitals is grammar (`YOU`, `NOT`); one
+that begins with `!` is a flag said outright by an idiom. `README.md` beside this file is the full description;
+`tools/build.py` writes `forms.txt` from the readable files in `words/`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from nitka.watch.errors import RuleError
 from nitka.watch.tokens import WORD, Token, repairs
 
 GAP = "*"
+_GAPPED = frozenset({GAP})
 GAP_MOST = 3
 NEAR = GAP_MOST + 3  # how far from a phrase's first token, at most, that of its tokens stands which is sure to be there
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
@@ -49,9 +50,11 @@ class Word(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A phrase after its first token: the rest of its tokens and what it stands for."""
+    """A phrase after its first token: the rest of its tokens, each a set of words to choose from, and what it stands
+    for.
+    """
 
-    rest: tuple[str, ...]
+    rest: tuple[frozenset[str], ...]
     concept: str
     form: str
     marks: int = 0
@@ -145,7 +148,7 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
     for concept, how in readings:
         marks |= mark(concept, how)
     phrases = _phrases(draft.phrases.get(form, ()), parents, mark)
-    near = frozenset(p.rest[p.rest[0] == GAP] for several in phrases.values() for p in several)
+    near = frozenset().union(*(p.rest[p.rest[0] == _GAPPED] for several in phrases.values() for p in several))
     return Word(hits, grammar, verb, phrases, near, marks)
 
 
@@ -154,9 +157,11 @@ def _phrases(
 ) -> Mapping[str, tuple[Phrase, ...]]:
     seconds: dict[str, dict[Phrase, None]] = {}
     for phrase, reading in spelled:
-        rest = tuple(phrase.split("_")[1:])
+        rest = tuple(frozenset(token.split("|")) for token in phrase.split("_")[1:])
         for concept, form in _widen([reading], parents):
-            seconds.setdefault(rest[0], {})[Phrase(rest, concept, form, mark(concept, form))] = None
+            made = Phrase(rest, concept, form, mark(concept, form))
+            for second in rest[0]:
+                seconds.setdefault(second, {})[made] = None
     return {second: tuple(phrases) for second, phrases in seconds.items()}
 
 
@@ -193,8 +198,9 @@ def _enter(draft: _Draft, reading: Reading, items: list[str], parents: Mapping[s
     words = draft.words
     for item in items:
         if "_" in item:
-            draft.phrases.setdefault(item[: item.index("_")], []).append((item, reading))
-            draft.tokens.update(item.split("_"))
+            for head in item[: item.index("_")].split("|"):
+                draft.phrases.setdefault(head, []).append((item, reading))
+            draft.tokens.update(item.replace("|", "_").split("_"))
         elif item in words:
             words[item].append(reading)
         else:
@@ -324,7 +330,7 @@ def phrases_at(
     for phrases in choices:
         for phrase in phrases:
             rest = phrase.rest
-            if len(rest) == 1 or rest[1] in near:  # tells most of them at once
+            if len(rest) == 1 or not rest[1].isdisjoint(near):  # tells most of them at once
                 end = _phrase_end(forms, after, rest)
                 if end:
                     here.append((phrase, end))
@@ -340,20 +346,20 @@ def add(found: Found, place: int, hit: Hit) -> None:
         found.verb[place] = True
 
 
-def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[str]) -> int:
+def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]]) -> int:
     """The index after the phrase if it stands at `place`, else 0."""
     count, index = len(forms), 0
     while index < len(rest):
-        if rest[index] == GAP:
+        if rest[index] == _GAPPED:
             index += 1
             window = range(place, min(place + GAP_MOST + 1, count))
-            place = next((p for p in window if forms[p] == rest[index]), -1)
+            place = next((p for p in window if forms[p] in rest[index]), -1)
             if place < 0:
                 return 0
         else:
             if place + 1 < count and forms[place] == ",":  # a comma inside a phrase is nobody's concern
                 place += 1
-            if place >= count or forms[place] != rest[index]:
+            if place >= count or forms[place] not in rest[index]:
                 return 0
         place += 1
         index += 1

@@ -10,6 +10,7 @@ more content words, and idioms that match exactly one of its lines; together at 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -221,13 +222,15 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
 
 
 def _content(idiom: tuple[str, lexicon.Phrase], words: lexicon.Lexicon) -> int:
-    tokens = (idiom[0], *idiom[1].rest)
-    return sum(not words.words[t].grammar and t != lexicon.GAP for t in tokens)
+    tokens = ({idiom[0]}, *idiom[1].rest)
+    return sum(lexicon.GAP not in t and not any(words.words[w].grammar for w in t) for t in tokens)
 
 
 def _matches(idiom: tuple[str, lexicon.Phrase], texts: Sequence[str]) -> int:
-    needle = " ".join((idiom[0], *idiom[1].rest))
-    return sum(f" {needle} " in f" {text} " for text in texts)
+    gap = rf"(?:\S+ ){{0,{lexicon.GAP_MOST}}}"
+    parts = (gap if lexicon.GAP in t else f"(?:{'|'.join(map(re.escape, sorted(t)))}) " for t in idiom[1].rest)
+    needle = re.compile(f" {re.escape(idiom[0])} {''.join(parts)}")
+    return sum(needle.search(f" {text} ") is not None for text in texts)
 
 
 def main(arguments: Sequence[str]) -> int:

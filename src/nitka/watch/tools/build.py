@@ -99,15 +99,26 @@ def _expanded(kind: str, words: str, code: str, where: str, classes: Classes) ->
 
 
 def _phrase(tokens: list[str], code: str, classes: Classes) -> Forms:
-    choices = [_choices(token, code, classes) for token in tokens]
+    """A phrase, once for each grammatical form its words may give it; words of one form stand together as `a|b`."""
+    choices = [_by_form(_choices(token, code, classes)) for token in tokens]
     return [("_".join(f for f, _ in row), next((g for _, g in row if g), "")) for row in product(*choices)]
 
 
+def _by_form(several: Forms) -> Forms:
+    """The words of each grammatical form in one. What is itself several words (`_`) stands alone."""
+    forms: dict[str, list[str]] = {}
+    for word, form in several:
+        if "_" not in word:
+            forms.setdefault(form, []).append(word)
+    joined = [("|".join(dict.fromkeys(words)), form) for form, words in forms.items()]
+    return joined + [pair for pair in several if "_" in pair[0]]
+
+
 def _choices(token: str, code: str, classes: Classes) -> Forms:
-    if token.startswith("="):
-        return [(form, "") for form in classes[token]]
     if "|" in token:
         return [pair for one in token.split("|") for pair in _choices(one, code, classes)]
+    if token.startswith("="):
+        return [(form, "") for form in classes[token]]
     if not token.startswith("~"):
         return [(form, "") for form in (_written(token) if code == "en" else [token])]
     kind, dot, word = token[1:].partition(".")
