@@ -122,6 +122,45 @@ async def test_work_of_the_person_is_due_under_no_session(store: Store) -> None:
     assert await names(store, 0) == [(ANNA, NOBODY, "facts")]
 
 
+async def test_work_of_a_person_is_taken_with_his_other_work_and_not_with_a_session(store: Store) -> None:
+    await make(store)
+    await make(store, BORIS)
+    for owner in (ANNA, BORIS):
+        await change(store, Change(person_due=("facts", "profile")), owner)
+    assert await names(store, 0, only=(ANNA, HOME)) == [(ANNA, HOME, "summary")]
+    assert await names(store, 0, only=(ANNA, None)) == [(ANNA, NOBODY, "facts"), (ANNA, NOBODY, "profile")]
+    assert {owner for owner, _, _ in await names(store, 0)} == {BORIS}
+
+
+async def test_work_of_a_person_is_done_from_any_of_his_sessions(store: Store) -> None:
+    await make(store)
+    await change(store, Change(person_due=("facts", "profile")))
+    await change(store, Change(person_done=("facts",)))
+    await store.lease(now=0, until=100, limit=9)
+    await change(store, Change(person_done=("profile",), person_due=("profile",)), tag=NOBODY)
+    assert await names(store, 0) == [(ANNA, NOBODY, "profile")], "new work, free at once"
+
+
+async def test_what_is_due_for_a_person_counts_as_one_more_session(store: Store) -> None:
+    await make(store)
+    await change(store, Change(person_due=("facts", "profile")))
+    assert await store.due_sessions() == 2
+
+
+async def test_a_rescan_finds_work_of_persons(store: Store) -> None:
+    """Due is who has more than `lag` rows above the fold's cursor, over all sessions together."""
+    for owner in (ANNA, BORIS):
+        for tag in (HOME, WORK):
+            await make(store, owner, tag, due=())
+            await fill(store, tag, 3, 0, owner)
+    await change(store, Change(folds=(FoldRow(NOBODY, "facts", 2, 1, Sealed(b"fold")),)), BORIS, NOBODY)
+    assert await store.rescan(kind="facts", lag=6, person=True) == 0
+    assert await store.rescan(kind="facts", lag=5, person=True) == 1
+    assert await store.rescan(kind="facts", lag=3, person=True) == 1
+    assert await store.rescan(kind="facts", lag=3, person=True) == 0
+    assert await names(store, 0) == [(ANNA, NOBODY, "facts"), (BORIS, NOBODY, "facts")]
+
+
 async def test_a_rescan_finds_what_the_index_lost(store: Store) -> None:
     """Due is what has more than `lag` rows above its cursor; what is listed already is not counted."""
     for tag, rows, cursor, listed in ((HOME, 6, 0, False), (WORK, 6, 2, False), (Tag(b"x" * 16), 8, 0, True)):
@@ -132,13 +171,13 @@ async def test_a_rescan_finds_what_the_index_lost(store: Store) -> None:
     assert {tag for _, tag, _ in await names(store, 0)} == {HOME, Tag(b"x" * 16)}
 
 
-async def fill(store: Store, tag: Tag, rows: int, cursor: int) -> None:
+async def fill(store: Store, tag: Tag, rows: int, cursor: int, owner: bytes = ANNA) -> None:
     def step(locked: Locked) -> Change:
         new = tuple(Row(locked.head + at, locked.n + at, Sealed(b"row")) for at in range(rows))
         folds = (FoldRow(tag, "summary", cursor, 1, Sealed(b"fold")),) if cursor else ()
         return Change(append=new, session_body=Sealed(b"body"), folds=folds)
 
-    scope = Scope(owner=ANNA, incarnation=LIFE, session=tag, session_incarnation=BORN)
+    scope = Scope(owner=owner, incarnation=LIFE, session=tag, session_incarnation=BORN)
     await store.change(scope, step)
 
 

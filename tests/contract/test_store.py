@@ -8,59 +8,55 @@ from dataclasses import replace
 import pytest
 
 from nitka.errors import Forgotten, StoreError
-from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Step, Store, View, Went
-from nitka.types import Sealed, Tag
+from nitka.store.port import (
+    NOBODY,
+    ApiKeyRow,
+    Change,
+    HandleRow,
+    Locked,
+    Look,
+    OutboxRow,
+    Piece,
+    SessionRow,
+    Step,
+    Store,
+    View,
+    Went,
+)
+from nitka.types import Tag
+from tests.contract.making import (
+    ANNA,
+    BORIS,
+    BORN,
+    HOME,
+    KEY,
+    LIFE,
+    NEXT_LIFE,
+    OTHER_KEY,
+    WORK,
+    body,
+    fold,
+    rows,
+    scope,
+    session,
+    start,
+    turn,
+    write,
+)
 
 pytestmark = pytest.mark.anyio
 
-ANNA, BORIS = b"a" * 16, b"b" * 16
-LIFE, NEXT_LIFE = b"1" * 16, b"2" * 16
-HOME, WORK = Tag(b"h" * 16), Tag(b"w" * 16)
-BORN = b"s" * 16
-KEY, OTHER_KEY = Tag(b"k" * 16), Tag(b"l" * 16)
-
-
-def body(text: object) -> Sealed:
-    return Sealed(f"sealed {text}".encode())
-
-
-def session(tag: Tag = HOME, incarnation: bytes = BORN) -> SessionRow:
-    return SessionRow(tag, incarnation, 0, body("session"))
-
-
-def scope(owner: bytes = ANNA, tag: Tag = HOME, **more: object) -> Scope:
-    born = BORN if tag != NOBODY else None
-    made = Scope(owner=owner, incarnation=LIFE, session=tag, session_incarnation=born)
-    return replace(made, **more)  # type: ignore[arg-type]
-
-
-def turn(text: str, key: Tag | None = None, **more: object) -> Step:
-    """Appends two rows with whatever numbers are next."""
-
-    def step(locked: Locked) -> Change:
-        rows = tuple(Row(locked.head + at, locked.n + at, body(f"{text} {at}")) for at in (0, 1))
-        change = Change(append=rows, session_body=body(f"session after {text}"), turn_key=key)
-        return replace(change, **more)  # type: ignore[arg-type]
-
-    return step
-
-
-def write(change: Change | None) -> Step:
-    return lambda locked: change
-
-
-def fold(cursor: int, version: int = 1, tag: Tag = HOME, kind: str = "summary") -> FoldRow:
-    return FoldRow(tag, kind, cursor, version, body(f"{kind} {cursor}"))
-
-
-async def start(store: Store, owner: bytes = ANNA, tag: Tag = HOME, turns: int = 0) -> None:
-    await store.create(owner, LIFE, session(tag))
-    for number in range(turns):
-        await store.change(scope(owner, tag), turn(f"turn {number}"))
-
 
 async def everything(store: Store, owner: bytes = ANNA, tag: Tag = HOME) -> View:
-    look = Look(owner=owner, session=tag, turn_key=KEY, folds=("summary", "watch"), person_folds=("facts",), limit=1000)
+    look = Look(
+        owner=owner,
+        session=tag,
+        turn_key=KEY,
+        folds=("summary", "watch"),
+        person_folds=("facts",),
+        pieces=("fact",),
+        limit=1000,
+    )
     return await store.view(look)
 
 
@@ -268,10 +264,6 @@ async def test_a_step_that_raises_changes_nothing_and_its_error_comes_through(st
     await store.change(scope(), turn("goes on"))
 
 
-def rows(*numbers: tuple[int, int]) -> tuple[Row, ...]:
-    return tuple(Row(seq, n, body("x")) for seq, n in numbers)
-
-
 UNSOUND = {
     "a gap in seq": Change(append=rows((3, 2), (4, 3)), session_body=body("s")),
     "a gap in n": Change(append=rows((2, 3), (3, 4)), session_body=body("s")),
@@ -280,6 +272,7 @@ UNSOUND = {
     "rows without the session's body": Change(append=rows((2, 2), (3, 3))),
     "a key without rows": Change(turn_key=KEY),
     "a state of another session": Change(folds=(fold(1, tag=WORK),)),
+    "an outbox of somebody else": Change(outbox=(OutboxRow(BORIS, KEY, 0, body("x")),)),
 }
 
 
@@ -288,17 +281,33 @@ async def test_an_unsound_change_is_refused_whole(store: Store, what: str) -> No
     await start(store, turns=1)
     await start(store, tag=WORK)
     before = await everything(store)
-    unsound = replace(UNSOUND[what], forget=(0, 2), due=("summary",), drop_folds=("watch",))
+    unsound = replace(
+        UNSOUND[what],
+        forget=(0, 2),
+        due=("summary",),
+        drop_folds=("watch",),
+        put_pieces=(Piece("fact", KEY, body("fact")),),
+        person_due=("facts",),
+    )
     with pytest.raises(StoreError):
         await store.change(scope(), write(unsound))
     assert await everything(store) == before
     assert list(await store.lease(now=0, until=1, limit=9)) == []
 
 
-async def test_rows_without_a_session_are_refused(store: Store) -> None:
+OF_A_SESSION = (
+    turn("lost"),
+    write(Change(session_body=body("lost"))),
+    write(Change(forget=(0, 2))),
+    write(Change(drop_folds=("summary",))),
+)
+
+
+@pytest.mark.parametrize("step", OF_A_SESSION)
+async def test_what_is_of_a_session_is_refused_without_one(store: Store, step: Step) -> None:
     await start(store)
     with pytest.raises(StoreError):
-        await store.change(scope(tag=NOBODY), turn("lost"))
+        await store.change(scope(tag=NOBODY), step)
 
 
 async def test_a_snapshot_is_whole_while_turns_are_written(store: Store) -> None:
@@ -362,20 +371,20 @@ async def test_an_erased_session_is_gone_and_counted(store: Store) -> None:
     await start(store, turns=3)
     await start(store, tag=WORK, turns=1)
     await store.change(scope(), write(Change(forget=(0, 2), folds=(fold(2),), due=("summary",))))
-    assert await store.erase_session(ANNA, LIFE, HOME, BORN) == Went(sessions=1, messages=4, folds=1)
+    assert await store.erase_session(scope(), write(Change())) == Went(sessions=1, messages=4, folds=1)
     assert (await everything(store)).session is None
     assert list(await store.lease(now=0, until=1, limit=9)) == []
     assert len((await everything(store, tag=WORK)).rows) == 2
     with pytest.raises(Forgotten):
         await store.change(scope(), turn("late"))
     with pytest.raises(Forgotten):
-        await store.erase_session(ANNA, LIFE, HOME, BORN)
+        await store.erase_session(scope(), write(Change()))
 
 
 async def test_the_same_session_again_is_a_new_one(store: Store) -> None:
     await start(store, turns=2)
     await store.change(scope(), turn("keyed", KEY, folds=(fold(2),)))
-    await store.erase_session(ANNA, LIFE, HOME, BORN)
+    await store.erase_session(scope(), write(Change()))
     again = SessionRow(HOME, b"t" * 16, 0, body("again"))
     assert await store.create(ANNA, LIFE, again) == again
     view = await everything(store)
@@ -439,7 +448,7 @@ async def test_owners_with_the_same_tags_never_meet(store: Store) -> None:
     assert (len(anna.rows), len(boris.rows)) == (4, 6)
     assert (anna.known, boris.known) == (2, 4)
     assert anna.folds["summary"].cursor != boris.folds["summary"].cursor
-    await store.erase_session(ANNA, LIFE, HOME, BORN)
+    await store.erase_session(scope(), write(Change()))
     assert await everything(store, BORIS) == boris
 
 
@@ -459,7 +468,21 @@ async def test_a_closed_store_refuses_everything_and_closes_twice(store: Store) 
         store.create(ANNA, LIFE),
         store.change(scope(), write(None)),
         store.scrub(),
+        store.erase_session(scope(), write(Change())),
         store.erasures(),
+        store.owners(),
+        store.rescan(kind="facts", lag=0, person=True),
+        store.handle(KEY),
+        store.handles(ANNA),
+        store.add_handle(HandleRow(KEY, ANNA, body("x")), LIFE),
+        store.remove_handle(ANNA, KEY),
+        store.api_key(b"hash"),
+        store.api_keys(),
+        store.add_api_key(ApiKeyRow(b"hash", 0, body("x"))),
+        store.remove_api_key(b"hash"),
+        store.take_outbox(now=0, until=1, limit=1, oldest=0),
+        store.put_back_outbox(ANNA, KEY, retry_at=0),
+        store.remove_outbox(ANNA, KEY),
         store.lease(now=0, until=1, limit=1),
         store.keys.roots(),
         store.keys.user_key(ANNA),

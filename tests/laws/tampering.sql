@@ -26,6 +26,12 @@ update turn_keys set owner = :boris where owner = :temp;
 update folds set owner = :temp where owner = :anna;
 update folds set owner = :anna where owner = :boris;
 update folds set owner = :boris where owner = :temp;
+update pieces set owner = :temp where owner = :anna;
+update pieces set owner = :anna where owner = :boris;
+update pieces set owner = :boris where owner = :temp;
+update handles set owner = :temp where owner = :anna;
+update handles set owner = :anna where owner = :boris;
+update handles set owner = :boris where owner = :temp;
 
 -- name: a tenant's tag key given to another
 update keys.tag_keys set (incarnation, root, wrapped) =
@@ -140,6 +146,15 @@ insert into due values (:temp, :temp, 'summary', 0, 0, 0);
 
 -- name: work of no kind
 insert into due values (:anna, :ann_s, 'nothing', 0, 0, 0);
+
+-- name: work of a person that is of no kind
+insert into due values (:anna, x'00000000000000000000000000000000', 'nothing', 0, 0, 0);
+
+-- name: a parcel of nobody's
+insert into outbox values (:temp, :temp, 'made', x'01', 'x', 0, 0);
+
+-- name: a handle of nobody's
+insert into handles values (:temp, :temp, 7);
 
 -- name: no active root
 update keys.roots set active = 0;

@@ -78,6 +78,25 @@ def test_an_older_file_gets_what_is_missing_and_keeps_what_it_has(tmp_path: Path
     db.close()
 
 
+def test_a_store_of_the_first_version_gets_the_tables_of_persons_and_keeps_its_rows(tmp_path: Path) -> None:
+    """Every table of version 1 with a row in it; then all that came after."""
+    steps = migrations("sqlite", "data")
+    db = migrated(tmp_path / "file.db", steps[:1])
+    tables = [name for kind, name in shape(db) if kind == "table"]
+    for table in tables:
+        columns = [row[2] for row in db.execute(f"pragma table_info({table})")]
+        values = [{"blob": b"b" * 16, "integer": 7, "text": "kind"}[kind.lower()] for kind in columns]
+        db.execute(f"insert into {table} values ({', '.join('?' * len(values))})", values)
+    db.commit()
+    before = {table: db.execute(f"select * from {table}").fetchall() for table in tables}
+    db.close()
+    db = migrated(tmp_path / "file.db", steps)
+    assert {table: db.execute(f"select * from {table}").fetchall() for table in tables} == before
+    assert {len(rows) for rows in before.values()} == {1} and len(tables) >= 8
+    assert [db.execute(f"select * from {name}").fetchall() for name in ("pieces", "handles", "outbox")] == [[], [], []]
+    db.close()
+
+
 def test_opening_again_applies_nothing_again(tmp_path: Path) -> None:
     migrated(tmp_path / "file.db", STEPS).close()
     db = migrated(tmp_path / "file.db", STEPS)

@@ -8,7 +8,7 @@ Rules that every store keeps (the contract suite in tests/contract proves them):
   session's, reads what the scope names, calls the pure `step`, and applies the returned `Change`, all in one
   transaction. What `step` raises undoes everything.
 * `seq` and `n` are given out in that transaction and never used twice; a tombstone keeps both.
-* `view` reads from one snapshot.
+* `view` reads from one snapshot, and runs no query that was not asked for.
 * An acknowledged write is durable.
 
 Owners, incarnations and tags are 16 bytes. Times are whole milliseconds since 1970-01-01 UTC. Errors: `Forgotten`
@@ -17,175 +17,61 @@ where an incarnation differs, `StoreBusy` after the stated wait, `StoreError` fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-from nitka.errors import StoreError
-from nitka.types import Sealed, Tag
+from nitka.store.rows import (
+    NOBODY,
+    ApiKeyRow,
+    Change,
+    Due,
+    Effort,
+    FoldRow,
+    HandleRow,
+    KeyRow,
+    Locked,
+    Look,
+    OutboxRow,
+    PersonRow,
+    Piece,
+    RootRow,
+    Row,
+    Scope,
+    SessionRow,
+    Step,
+    View,
+    Went,
+    refuse_unsound,
+    refuse_unsound_erasure,
+)
+from nitka.types import Tag
 
-Effort = Literal["log", "short", "whole"]
-
-NOBODY = Tag(bytes(16))
-"""Stands where a session would, for what belongs to a person and not to one session."""
-
-
-class Row(NamedTuple):
-    """A stored message; `body` is None when the turn was forgotten and only its numbers remain."""
-
-    seq: int
-    n: int
-    body: Sealed | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """A session: `head` is the number of the next row; `body` holds what the caller called it."""
-
-    session: Tag
-    incarnation: bytes
-    head: int
-    body: Sealed
-
-
-@dataclass(frozen=True, slots=True)
-class FoldRow:
-    """The state of one fold. `cursor` and `version` only grow."""
-
-    session: Tag
-    kind: str
-    cursor: int
-    version: int
-    body: Sealed
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """One entry of the index of due work."""
-
-    owner: bytes
-    session: Tag
-    kind: str
-    attempts: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What a `view` shall read: the rows `[first, end)`, where `first=None` means from the summary's cursor and
-    `end=None` to the head; of them at most the newest `limit`.
-    """
-
-    owner: bytes
-    session: Tag = NOBODY
-    turn_key: Tag | None = None
-    folds: tuple[str, ...] = ()  # kinds of the session
-    person_folds: tuple[str, ...] = ()  # kinds of the owner
-    first: int | None = 0
-    end: int | None = None
-    limit: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """One snapshot. `known` is the seq of the turn that holds the turn key."""
-
-    incarnation: bytes | None = None
-    session: SessionRow | None = None
-    known: int | None = None
-    pair: tuple[Row, ...] = ()  # the two rows of the known turn
-    folds: Mapping[str, FoldRow] = field(default_factory=dict)
-    person_folds: Mapping[str, FoldRow] = field(default_factory=dict)
-    rows: tuple[Row, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What a change locks and reads. `rows` is a range `[first, end)` of the session to read under the lock."""
-
-    owner: bytes
-    incarnation: bytes
-    session: Tag = NOBODY
-    session_incarnation: bytes | None = None
-    turn_key: Tag | None = None
-    folds: tuple[str, ...] = ()
-    person_folds: tuple[str, ...] = ()
-    rows: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locked:
-    """What stands under the lock while `step` decides. `n` and `head` are the numbers the next row gets."""
-
-    n: int
-    head: int
-    session: SessionRow | None = None
-    known: int | None = None
-    folds: Mapping[str, FoldRow] = field(default_factory=dict)
-    person_folds: Mapping[str, FoldRow] = field(default_factory=dict)
-    rows: tuple[Row, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What `step` wants written. Numbers of `append` must continue `n` and `head` without a gap."""
-
-    append: tuple[Row, ...] = ()
-    session_body: Sealed | None = None  # must be given with `append`
-    turn_key: Tag | None = None  # now belongs to the first appended row
-    forget: tuple[int, int] | None = None  # rows [first, end) become tombstones
-    folds: tuple[FoldRow, ...] = ()  # written whole
-    drop_folds: tuple[str, ...] = ()  # kinds of the session to remove
-    due: tuple[str, ...] = ()  # kinds of work now due for the session
-    done: tuple[str, ...] = ()  # kinds no longer due
-
-
-Step = Callable[[Locked], Change | None]
-"""Pure: decides what to write from what is there. None writes nothing."""
-
-
-def refuse_unsound(scope: Scope, locked: Locked, change: Change) -> None:
-    """What no store writes, looked at before anything is written: a gap or a number used twice, rows without a
-    session or its body, a turn key without rows, a state of somebody else's session. Raises `StoreError`.
-    """
-    expected = [(locked.head + at, locked.n + at) for at in range(len(change.append))]
-    sound = (
-        [(row.seq, row.n) for row in change.append] == expected
-        and (not change.append or (scope.session != NOBODY and change.session_body is not None))
-        and (change.session_body is None or scope.session != NOBODY)
-        and (change.turn_key is None or bool(change.append))
-        and all(fold.session in (scope.session, NOBODY) for fold in change.folds)
-    )
-    if not sound:
-        raise StoreError("The change does not continue what is there.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Went:
-    """True counts of rows that an erasure removed."""
-
-    owners: int = 0
-    sessions: int = 0
-    messages: int = 0
-    folds: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRow:
-    """A user's key, wrapped by the root key `root`."""
-
-    owner: bytes
-    incarnation: bytes
-    root: bytes
-    wrapped: Sealed
-
-
-@dataclass(frozen=True, slots=True)
-class RootRow:
-    """A root key the store has been used with: `proof` is a known value sealed by it."""
-
-    root: bytes
-    active: bool
-    proof: Sealed
+__all__ = [
+    "NOBODY",
+    "ApiKeyRow",
+    "Change",
+    "Due",
+    "Effort",
+    "FoldRow",
+    "HandleRow",
+    "KeyRow",
+    "KeyStore",
+    "Locked",
+    "Look",
+    "OutboxRow",
+    "PersonRow",
+    "Piece",
+    "RootRow",
+    "Row",
+    "Scope",
+    "SessionRow",
+    "Step",
+    "Store",
+    "View",
+    "Went",
+    "refuse_unsound",
+    "refuse_unsound_erasure",
+]
 
 
 class KeyStore(Protocol):
@@ -270,9 +156,11 @@ class Store(Protocol):
         """The one write under an owner; returns what stood and what was written."""
         ...
 
-    async def erase_session(
-        self, owner: bytes, incarnation: bytes, session: Tag, session_incarnation: bytes
-    ) -> Went: ...
+    async def erase_session(self, scope: Scope, step: Step) -> Went | None:
+        """Removes the session of the scope, with what `step` wants changed of the owner in the same transaction. None,
+        and nothing is written, where `step` returns None.
+        """
+        ...
 
     async def begin_erasure(self, owner: bytes, incarnation: bytes) -> None:
         """Remembers durably that this owner is being forgotten, so that a crash in between is finished by `settle`."""
@@ -305,16 +193,56 @@ class Store(Protocol):
         ...
 
     async def due_sessions(self) -> int:
-        """How many sessions have something due, leased or not."""
+        """How many sessions have something due, leased or not; what is due for a person counts as one more."""
         ...
 
     async def put_back(self, due: Due, *, retry_at: int) -> None:
         """Ends a lease whose work failed."""
         ...
 
-    async def rescan(self, *, kind: str, lag: int) -> int:
-        """Rebuilds the due index for a session fold from heads and cursors; returns how many entries were missing."""
+    async def rescan(self, *, kind: str, lag: int, person: bool = False) -> int:
+        """Rebuilds the due index for a session fold from heads and cursors, or for a `person` fold from n and cursors;
+        returns how many entries were missing.
+        """
         ...
+
+    async def owners(self, *, after: bytes = b"", limit: int = 1000) -> Sequence[bytes]:
+        """Owners in the order of their ids, those after `after`: for what must be done for everybody now and then."""
+        ...
+
+    async def handle(self, handle: Tag) -> HandleRow | None:
+        """Whose handle it is."""
+        ...
+
+    async def handles(self, owner: bytes) -> Sequence[HandleRow]: ...
+
+    async def add_handle(self, row: HandleRow, incarnation: bytes) -> HandleRow:
+        """Links unless it is linked; returns what stands. Raises `Forgotten` where the owner differs from
+        `incarnation`.
+        """
+        ...
+
+    async def remove_handle(self, owner: bytes, handle: Tag) -> bool: ...
+
+    async def api_key(self, hash: bytes) -> ApiKeyRow | None: ...
+
+    async def api_keys(self) -> Sequence[ApiKeyRow]:
+        """All of them, oldest first."""
+        ...
+
+    async def add_api_key(self, row: ApiKeyRow) -> None: ...
+
+    async def remove_api_key(self, hash: bytes) -> bool: ...
+
+    async def take_outbox(self, *, now: int, until: int, limit: int, oldest: int) -> Sequence[OutboxRow]:
+        """Takes up to `limit` rows, oldest first, for this caller until the given time, counting the attempt. Rows made
+        before `oldest` are removed first, undelivered.
+        """
+        ...
+
+    async def put_back_outbox(self, owner: bytes, id: Tag, *, retry_at: int) -> None: ...
+
+    async def remove_outbox(self, owner: bytes, id: Tag) -> bool: ...
 
     async def spend(self, day: int, tokens: int) -> int:
         """Adds to the day's count of tokens given to fold models and returns the sum."""

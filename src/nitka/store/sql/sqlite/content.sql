@@ -46,6 +46,24 @@ on conflict do update set cursor = excluded.cursor, version = excluded.version, 
 -- name: drop_fold
 delete from folds where owner = ? and session = ? and kind = ?
 
+-- name: numbers
+select n from messages where owner = ? and session = ? and seq >= ? and seq < ? and body is not null order by seq
+
+-- name: person_rows_from
+select session, seq, n, body from messages where owner = ? and n >= ? order by n limit ?
+
+-- name: person_rows
+select session, seq, n, body from messages where owner = ? and n in (select value from json_each(?)) order by n
+
+-- name: pieces
+select kind, id, body from pieces where owner = ? and kind = ? order by id
+
+-- name: put_piece
+insert into pieces (owner, kind, id, body) values (?, ?, ?, ?) on conflict do update set body = excluded.body
+
+-- name: drop_piece
+delete from pieces where owner = ? and kind = ? and id = ?
+
 -- name: erase_session_messages
 delete from messages where owner = ? and session = ?
 
@@ -72,6 +90,9 @@ delete from turn_keys where owner = ?
 
 -- name: erase_folds
 delete from folds where owner = ?
+
+-- name: erase_pieces
+delete from pieces where owner = ?
 
 -- name: erase_sessions
 delete from sessions where owner = ?

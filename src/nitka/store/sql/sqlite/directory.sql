@@ -1,4 +1,5 @@
--- Queries on the directory tables, which hold no content: due work, unfinished erasures, the day's spending.
+-- Queries on the directory tables, which hold no content: due work, unfinished erasures, the day's spending, handles,
+-- keys of the server, the outbox; and those that walk over everybody.
 
 -- name: add_due
 insert into due (owner, session, kind, attempts, leased_until, retry_at) values (?, ?, ?, 0, 0, 0) on conflict do nothing
@@ -33,6 +34,69 @@ select s.owner, s.session, :kind, 0, 0, 0
 from sessions s left join folds f on f.owner = s.owner and f.session = s.session and f.kind = :kind
 where s.head - coalesce(f.cursor, 0) > :lag
 on conflict do nothing
+
+-- name: rescan_person
+insert into due (owner, session, kind, attempts, leased_until, retry_at)
+select o.owner, :nobody, :kind, 0, 0, 0
+from owners o left join folds f on f.owner = o.owner and f.session = :nobody and f.kind = :kind
+where o.n - coalesce(f.cursor, 0) > :lag
+on conflict do nothing
+
+-- name: owners
+select owner from owners where owner > ? order by owner limit ?
+
+-- name: incarnation
+select incarnation from owners where owner = ?
+
+-- name: handle
+select handle, owner, body from handles where handle = ?
+
+-- name: handles
+select handle, owner, body from handles where owner = ? order by handle
+
+-- name: add_handle
+insert into handles (handle, owner, body) values (?, ?, ?) on conflict do nothing
+
+-- name: remove_handle
+delete from handles where owner = ? and handle = ?
+
+-- name: erase_handles
+delete from handles where owner = ?
+
+-- name: api_key
+select hash, made, body from api_keys where hash = ?
+
+-- name: api_keys
+select hash, made, body from api_keys order by made, hash
+
+-- name: add_api_key
+insert into api_keys (hash, made, body) values (?, ?, ?) on conflict do nothing
+
+-- name: remove_api_key
+delete from api_keys where hash = ?
+
+-- name: add_outbox
+insert into outbox (owner, id, made, body, attempts, leased_until, retry_at) values (?, ?, ?, ?, ?, 0, 0)
+on conflict do nothing
+
+-- name: expire_outbox
+delete from outbox where made < ?
+
+-- name: free_outbox
+select owner, id, made, body, cast(attempts as integer) from outbox
+where leased_until <= :now and retry_at <= :now order by made, owner, id limit :limit
+
+-- name: lease_outbox
+update outbox set leased_until = ?, attempts = attempts + 1 where owner = ? and id = ?
+
+-- name: put_back_outbox
+update outbox set leased_until = 0, retry_at = ? where owner = ? and id = ?
+
+-- name: remove_outbox
+delete from outbox where owner = ? and id = ?
+
+-- name: erase_outbox
+delete from outbox where owner = ?
 
 -- name: add_erasure
 insert into erasures (owner, incarnation) values (?, ?) on conflict do nothing
