@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from nitka import acts, conversation, forgetting
+from nitka import acts, conversation, editing, forgetting
 from nitka import facts as facts_of
 from nitka.config import Settings
 from nitka.conversation import Vault
@@ -429,7 +429,7 @@ class Nitka:
         owner = await conversation.find_owner(self._vault, as_user(user))
         if owner is None:
             return ()
-        return facts_of.listed(await facts_of.load(self._vault, owner), about, past=include_past)
+        return editing.listed(await facts_of.load(self._vault, owner), about, past=include_past)
 
     async def set_fact(
         self, user: str | Person, slot: str, value: str, *, about: str = "user", at: datetime | None = None
@@ -440,14 +440,14 @@ class Nitka:
         """
         self._ready()
         who, when = as_user(user), as_moment(at, self._turns.clock())
-        return await facts_of.set_fact(self._vault, who, slot, value, about=about, at=when)
+        return await editing.set_fact(self._vault, who, slot, value, about=about, at=when)
 
     async def retract_fact(self, user: str | Person, fact: str, *, at: datetime | None = None) -> bool:
         """Switches a fact off, by its id: it stays as history, is given to no request, and no earlier message brings
         it back. False if there is no such fact in force.
         """
         self._ready()
-        return await facts_of.retract_fact(self._vault, as_user(user), fact, at=as_moment(at, self._turns.clock()))
+        return await editing.retract_fact(self._vault, as_user(user), fact, at=as_moment(at, self._turns.clock()))
 
     async def profile(self, user: str | Person) -> Profile:
         """The user's profile as it stands; an empty one where there is none yet."""

@@ -10,21 +10,19 @@ A piece's id is a keyed hash of who, slot and, where a slot holds many values, t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
-from nitka.conversation import FACTS, Vault, find_owner, make_owner
-from nitka.errors import BadInput, Damaged, Forgotten
+from nitka.conversation import FACTS, Vault
+from nitka.errors import Damaged, Forgotten
 from nitka.layers import facts as layer
-from nitka.layers.facts import USER, Candidate, Category, Fact, RestsOn, Seen, is_many, key_of
-from nitka.layers.facts.canon import name_key, value_key
+from nitka.layers.facts import USER, Category, Fact, Key, RestsOn
 from nitka.layers.facts.wire import from_json, to_json
 from nitka.layers.recall import words_of
+from nitka.notes import Note
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
-from nitka.types import Fact as KnownFact
-from nitka.types import PastValue, Person, Sealed, Tag
+from nitka.types import Sealed, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
@@ -34,13 +32,6 @@ NOTES_KEPT = 1_000
 MANY = 100  # pieces from which they are opened in a thread, so that nobody else waits
 PIECE_BYTES = 1_500  # of memory, about, that one opened fact takes
 TRIES = 20
-
-
-class Note(NamedTuple):
-    """What a forgotten fact leaves: no row before `n` teaches it again. The tag names it to nobody without the key."""
-
-    tag: Tag
-    n: int
 
 
 class Kept(NamedTuple):
@@ -172,7 +163,7 @@ def written(
     kept: dict[Tag, Kept] = {}
     put: list[Piece] = []
     for fact in facts:
-        id = tag_of(owner, fact)
+        id = tag_of(owner, fact.key)
         old = before.kept.get(id)
         if old is not None and old.fact == fact and id not in given:
             kept[id] = old
@@ -215,52 +206,15 @@ def said_of(fact: Fact) -> str:
     return fact.statement if fact.about == USER else f"{fact.about}: {fact.statement}"
 
 
-def tag_of(owner: Owner, fact: Fact) -> Tag:
+def tag_of(owner: Owner, key: Key) -> Tag:
     """The id of a fact: a keyed hash of what is unique about it."""
-    return owner.key.tags.tag(b"fact", *map(_bytes, fact.key))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return owner.key.tags.tag(b"fact", *(part.encode("utf-8", "surrogatepass") for part in key))
 
 
 def stands(locked: Locked, facts: Facts) -> bool:
     """Whether the facts are still those of this version."""
     row = locked.person_folds.get(FACTS)
     return (row.version if row else 0) == facts.version
-
-
-# What is forgotten.
-
-
-def forgets(owner: Owner, notes: Sequence[Note]) -> Callable[[Candidate], bool]:
-    """Whether a proposal would teach again what was forgotten."""
-    until: dict[Tag, int] = {}
-    for note in notes:
-        until[note.tag] = max(note.n, until.get(note.tag, 0))
-
-    def covered(candidate: Candidate) -> bool:
-        tags = _note_tags(owner, candidate.about, candidate.slot, candidate.value) if until else ()
-        return any(candidate.n < until.get(tag, 0) for tag in tags)
-
-    return covered
-
-
-def _note_tags(owner: Owner, about: str, slot: str, value: str) -> tuple[Tag, Tag, Tag]:
-    who, where, what = _bytes(name_key(about)), _bytes(slot), _bytes(value_key(value))
-    tag = owner.key.tags.tag
-    return tag(b"about", who), tag(b"slot", who, where), tag(b"value", who, where, what)
-
-
-def note_on(owner: Owner, fact: Fact, n: int) -> Note:
-    """The note of a forgotten fact: on the value where its slot holds many, else on whatever the slot holds."""
-    _, slot, value = _note_tags(owner, fact.about, fact.slot, fact.value)
-    return Note(value if is_many(fact.slot) else slot, n)
-
-
-def note_on_person(owner: Owner, about: str, n: int) -> Note:
-    """The note that keeps everything about a named other away."""
-    return Note(_note_tags(owner, about, "", "")[0], n)
 
 
 async def without_rows(vault: Vault, owner: Owner, facts: Facts, gone: Collection[int]) -> Written:
@@ -273,9 +227,9 @@ async def without_rows(vault: Vault, owner: Owner, facts: Facts, gone: Collectio
     for fact in hit:
         left = layer.without_rows(fact, gone, living)
         if left is None or left.key != fact.key:
-            del after[tag_of(owner, fact)]
+            del after[tag_of(owner, fact.key)]
         if left is not None:
-            after[tag_of(owner, left)] = left
+            after[tag_of(owner, left.key)] = left
     return written(owner, facts, after.values())
 
 
@@ -306,68 +260,6 @@ def opened_rows(owner: Owner, view: View) -> dict[int, RestsOn]:
     return found
 
 
-# What is seen and done from outside.
-
-
-def shown(one: Kept, *, past: bool) -> KnownFact:
-    """A fact as the caller sees it."""
-    fact = one.fact
-    return KnownFact(
-        id=one.id.hex(),
-        slot=fact.slot,
-        value=fact.value,
-        statement=fact.statement,
-        about=fact.about,
-        category=fact.category,
-        quote=fact.quote,
-        session=fact.session or None,
-        seq=fact.seq if fact.seq >= 0 else None,
-        first_seen=fact.first_seen,
-        last_seen=fact.last_seen,
-        confirmations=fact.confirmations,
-        by_hand=fact.hand,
-        current=fact.live,
-        past=tuple(map(_past, fact.past)) if past else (),
-    )
-
-
-def _past(seen: Seen) -> PastValue:
-    return PastValue(
-        value=seen.value,
-        statement=seen.statement,
-        quote=seen.quote,
-        session=seen.session or None,
-        seq=seen.seq if seen.seq >= 0 else None,
-        first_seen=seen.first_seen,
-        last_seen=seen.last_seen,
-    )
-
-
-def listed(facts: Facts, about: str | None, *, past: bool) -> tuple[KnownFact, ...]:
-    """What is known, of the user first, then of others, slot by slot; with `past` also what was taken back."""
-    chosen = [
-        one
-        for one in facts.kept.values()
-        if (past or one.fact.live) and (about is None or name_key(about) == name_key(one.fact.about))
-    ]
-    chosen.sort(key=lambda one: (one.fact.about != USER, one.fact.about, one.fact.slot, one.fact.value))
-    return tuple(shown(one, past=past) for one in chosen)
-
-
-Edit = Callable[[tuple[Fact, ...], int], Iterable[Fact]]
-
-
-async def edit(vault: Vault, owner: Owner, change: Edit) -> Facts:
-    """Changes facts by hand: `change` gets them and the owner's n, and may be called again if they moved meanwhile."""
-    for _ in range(TRIES):
-        before = await load(vault, owner)
-        n = (await vault.store.view(Look(owner=owner.id))).n
-        step = written(owner, before, change(before.all, n))
-        if await write(vault, owner, before, step):
-            return step.after
-    raise BadInput("These facts are changed by too many at once; try again.")
-
-
 async def write(vault: Vault, owner: Owner, before: Facts, step: Written, **more: Any) -> bool:
     """Writes a step if the facts are still those it began with."""
 
@@ -380,35 +272,6 @@ async def write(vault: Vault, owner: Owner, before: Facts, step: Written, **more
     return change is not None
 
 
-def found(facts: Facts, id: str) -> Kept | None:
-    """The fact of that id, if there is one."""
-    return next((one for tag, one in facts.kept.items() if tag.hex() == id), None)
-
-
-async def set_fact(vault: Vault, user: Person, slot: str, value: str, *, about: str, at: datetime) -> KnownFact:
-    """Sets a fact by hand. Raises `BadInput`, before anybody new is made."""
-    layer.set_by_hand((), slot, value, about=about, at=at, n=0)
-    owner = await make_owner(vault, user)
-
-    def change(facts: tuple[Fact, ...], n: int) -> tuple[Fact, ...]:
-        return layer.set_by_hand(facts, slot, value, about=about, at=at, n=n)
-
-    after = await edit(vault, owner, change)
-    id = owner.key.tags.tag(b"fact", *map(_bytes, key_of(about, slot, value)))
-    return shown(after.kept[id], past=True)
-
-
-async def retract_fact(vault: Vault, user: Person, id: str, *, at: datetime) -> bool:
-    """Takes a fact back by hand; False if there is none of that id in force."""
-    owner = await find_owner(vault, user)
-    one = found(await load(vault, owner), id) if owner is not None else None
-    if owner is None or one is None or not one.fact.live:
-        return False
-    key, when = one.fact.key, max(at, one.fact.last_seen)
-    await edit(vault, owner, lambda facts, n: layer.retract_by_hand(facts, key, at=when, n=n))
-    return True
-
-
 async def with_vectors(vault: Vault, owner: Owner, before: Facts, embedder: str, vectors: Mapping[Tag, Any]) -> bool:
     """Writes vectors beside the facts they belong to; those of another embedder go. False if the facts moved."""
     given = dict(vectors)
@@ -416,8 +279,3 @@ async def with_vectors(vault: Vault, owner: Owner, before: Facts, embedder: str,
         given = {id: vectors.get(id) for id in before.kept}
     step = written(owner, before, before.all, vectors=(embedder, given))
     return await write(vault, owner, before, step)
-
-
-def mentions(fact: Fact, name: str) -> bool:
-    """Whether a fact is about a named other, or names nobody else than him as its value."""
-    return name_key(fact.about) == name_key(name) or name_key(fact.value) == name_key(name)

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from nitka import conversation, facts, profiling, recalling
+from nitka import conversation, editing, facts, profiling, recalling
 from nitka.acts import found_session, lines_of, session_rows
 from nitka.conversation import FACTS, FAR, PERSON, PROFILE, Along, Thread, Vault, find_owner, find_thread
 from nitka.errors import Damaged, Forgotten, StoreBusy
 from nitka.layers.facts import Fact, RestsOn, rests_on
+from nitka.notes import mentions, note_on, note_on_person
 from nitka.store.port import NOBODY, Change, Effort, FoldRow, Locked, Look, SessionRow
 from nitka.types import Erased, Person
 from nitka.vault.keychain import Owner
@@ -118,7 +119,7 @@ async def forget_fact(vault: Vault, user: Person, id: str, *, with_turns: bool) 
     """Removes a fact with its past values, and leaves a note so that no earlier message teaches it again."""
 
     def chosen(known: facts.Facts) -> list[Fact]:
-        one = facts.found(known, id)
+        one = editing.found(known, id)
         return [one.fact] if one else []
 
     return await _forget_facts(vault, user, chosen, about=None, with_turns=with_turns)
@@ -128,7 +129,7 @@ async def forget_about(vault: Vault, user: Person, about: str, *, with_turns: bo
     """Removes whatever is known about a named other, and leaves a note."""
 
     def chosen(known: facts.Facts) -> list[Fact]:
-        return [fact for fact in known.all if facts.mentions(fact, about)]
+        return [fact for fact in known.all if mentions(fact, about)]
 
     return await _forget_facts(vault, user, chosen, about=about, with_turns=with_turns)
 
@@ -155,8 +156,8 @@ async def _without_facts(
         going = chosen(known)
         if not going and about is None:
             return Erased()
-        notes = [facts.note_on(owner, fact, view.n) for fact in going]
-        notes += [facts.note_on_person(owner, about, view.n)] if about is not None else []
+        notes = [note_on(fact, view.n) for fact in going]
+        notes += [note_on_person(about, view.n)] if about is not None else []
         left = [fact for fact in known.all if fact not in going]
         step = facts.written(owner, known, left, notes=(*known.notes, *notes))
         profile = view.person_folds.get(PROFILE)

@@ -17,6 +17,7 @@ from nitka.errors import Forgotten, ModelError
 from nitka.facts import Facts
 from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, reconcile
 from nitka.models.ports import Extractor
+from nitka.notes import forgets
 from nitka.store.port import Change, Locked, Look, View
 from nitka.types import Limits, Message
 from nitka.vault.keychain import Owner
@@ -104,7 +105,7 @@ class Learner:
                 proposals,
                 messages,
                 sessions={n: said.session for n, said in read.rows.items()},
-                forgotten=facts_of.forgets(owner, known.notes),
+                forgotten=forgets(known.notes),
                 excluded=self.excluded,
             )
             step = facts_of.written(owner, known, after.facts, cursor=read.end)

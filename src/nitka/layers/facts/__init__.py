@@ -5,18 +5,20 @@ pure.
 """
 
 from nitka.layers.facts.forget import RestsOn, rests_on, touches, without_rows
-from nitka.layers.facts.model import USER, Candidate, Fact, Seen, current, key_of
-from nitka.layers.facts.reconcile import Change, Reconciled, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts.model import USER, Candidate, Fact, Key, Seen, current, key_of
+from nitka.layers.facts.reconcile import BY_HAND, Change, Reconciled, reconcile, retract_by_hand, set_by_hand
 from nitka.layers.facts.rules import extract
 from nitka.layers.facts.slots import CATEGORIES, Category, category_of, is_many
 
 __all__ = [
+    "BY_HAND",
     "CATEGORIES",
     "USER",
     "Candidate",
     "Category",
     "Change",
     "Fact",
+    "Key",
     "Reconciled",
     "RestsOn",
     "Seen",
