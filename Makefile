@@ -6,10 +6,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
 
-.PHONY: chat test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall
+.PHONY: chat serve test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall
 
 chat: $(READY)
 	@$(BIN)/nitka chat
+
+serve: $(READY)
+	@$(BIN)/nitka serve --make-key
 
 test: lint types architecture tests
 

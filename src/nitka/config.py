@@ -21,11 +21,26 @@ OPENAI = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """How the server is run. `grace` is what open answers have at a stop, in seconds; `body_bytes` the most of one
+    request.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    grace: float = 30.0
+    body_bytes: int = 20 << 20
+    anonymous: bool = False  # without a user or a session a request is passed through, and nothing kept; else refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the environment says. Fields that may hold a secret (also as a password inside a URL) stay out of `repr`.
 
     `root_keys` is the raw text of `NITKA_ROOT_KEYS`, for the vault to read. `store` is a database URL. `model` is what
-    `models.choose` takes. `timeout` is the longest silence of a model's server, in seconds.
+    `models.choose` takes. `timeout` is the longest silence of a model's server, in seconds. `serving` is for `nitka
+    serve` alone.
     """
 
     base_url: str = field(default=OPENAI, repr=False)
@@ -35,6 +50,7 @@ class Settings:
     store: str = field(repr=False)
     model: str = "offline"
     timeout: float = 60.0
+    serving: Serving = field(default_factory=lambda: Serving())
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -57,6 +73,14 @@ class Settings:
             store=environ.get("NITKA_STORE") or f"sqlite:///{quote(bytes(data / 'nitka' / 'nitka.db'))}",
             model=environ.get("NITKA_MODEL") or "offline",
             timeout=float(environ.get("NITKA_TIMEOUT") or 60),
+            serving=Serving(
+                host=environ.get("NITKA_HOST") or "127.0.0.1",
+                port=int(environ.get("NITKA_PORT") or 8080),
+                workers=int(environ.get("NITKA_WORKERS") or 1),
+                grace=float(environ.get("NITKA_GRACE") or 30),
+                body_bytes=int(environ.get("NITKA_BODY_BYTES") or 20 << 20),
+                anonymous=environ.get("NITKA_ANONYMOUS") == "passthrough",
+            ),
         )
 
 
@@ -104,6 +128,11 @@ def _seconds(value: str) -> bool:
     return value.isascii() and value.replace(".", "", 1).isdigit() and 0.1 <= float(value) <= 86_400
 
 
+def _number(least: int, most: int) -> Callable[[str], bool]:
+    """A whole number within bounds."""
+    return lambda value: value.isascii() and value.isdigit() and len(value) < 12 and least <= int(value) <= most
+
+
 CHECKS: Mapping[str, Callable[[str], bool]] = {
     "OPENAI_BASE_URL": web_url,
     "OPENAI_API_KEY": _printable,
@@ -112,6 +141,12 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "NITKA_STORE": _store,
     "NITKA_MODEL": _text,
     "NITKA_TIMEOUT": _seconds,
+    "NITKA_HOST": _printable,
+    "NITKA_PORT": _number(0, 65_535),
+    "NITKA_WORKERS": _number(1, 256),
+    "NITKA_GRACE": _seconds,
+    "NITKA_BODY_BYTES": _number(1_024, 1 << 30),
+    "NITKA_ANONYMOUS": lambda value: value in ("refuse", "passthrough"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nitka.config import CHECKS, OPENAI, Settings
+from nitka.config import CHECKS, OPENAI, Serving, Settings
 from nitka.errors import BadInput
 from nitka.store.choose import choose_store
 from nitka.store.sqlite import SqliteStore
@@ -27,6 +27,12 @@ GOOD = {
     "NITKA_STORE": "postgresql://nitka:pass-word@db/nitka",
     "NITKA_MODEL": "openai:gpt-5-mini",
     "NITKA_TIMEOUT": "7.5",
+    "NITKA_HOST": "::1",
+    "NITKA_PORT": "8443",
+    "NITKA_WORKERS": "4",
+    "NITKA_GRACE": "12.5",
+    "NITKA_BODY_BYTES": "65536",
+    "NITKA_ANONYMOUS": "passthrough",
 }
 BAD = {
     "OPENAI_BASE_URL": [
@@ -44,6 +50,12 @@ BAD = {
     "NITKA_STORE": ["  ", "nitka.db", "sqlite:///a\x00b"],
     "NITKA_MODEL": ["  ", "openai:\udcff", "openai:a\nb"],
     "NITKA_TIMEOUT": ["0", "-1", "soon", "nan", "inf", "1e3", "²", "1.2.3", "99999"],
+    "NITKA_HOST": ["two words", "хост", "a\n"],
+    "NITKA_PORT": ["-1", "65536", "http", "²", "8 0", "1e3"],
+    "NITKA_WORKERS": ["0", "257", "two", "9" * 5000],
+    "NITKA_GRACE": ["0", "nan", "99999"],
+    "NITKA_BODY_BYTES": ["10", "20MB", str(2 << 30)],
+    "NITKA_ANONYMOUS": ["yes", "Passthrough", "1"],
 }
 
 
@@ -87,6 +99,7 @@ def test_what_is_set_is_taken() -> None:
         store=GOOD["NITKA_STORE"],
         model=GOOD["NITKA_MODEL"],
         timeout=7.5,
+        serving=Serving(host="::1", port=8443, workers=4, grace=12.5, body_bytes=65_536, anonymous=True),
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands: `chat`, `export`, `forget`, `settle`, `keys`, `backup`, `doctor`, and those of the watch.
+"""The commands: `chat`, `export`, `forget`, `settle`, `keys`, `backup`, `doctor`, `serve`, and those of the watch.
 
 Each group of commands is a module with a `typer` app of its own, added below. Commands talk to `nitka.sync` and hold
 no logic of a conversation.
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nitka.cli import chat, data, doctor, keep
+from nitka.cli import chat, data, doctor, keep, serve
 from nitka.cli.door import Door
 from nitka.cli.texts import texts_for
 
@@ -52,6 +52,7 @@ app.add_typer(data.app)
 app.add_typer(keep.app)
 app.add_typer(keep.keys, name="keys")
 app.add_typer(doctor.app)
+app.add_typer(serve.app)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)

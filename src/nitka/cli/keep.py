@@ -23,7 +23,7 @@ from nitka.vault.rotate import Rotated
 from nitka.vault.rotate import rotate as rotate_roots
 
 app = typer.Typer()
-keys = typer.Typer(help="The root keys that all others are wrapped with.", no_args_is_help=True)
+keys = typer.Typer(help="Root keys, and the API keys of the server.", no_args_is_help=True)
 
 
 @app.command()

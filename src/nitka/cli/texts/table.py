@@ -94,6 +94,12 @@ class Texts:
     backup_keys: str
     backup_environment: str
 
+    # serve, API keys
+    no_api_keys: str
+    api_key_made: str
+    api_key_revoked: str
+    no_such_api_key: str
+
     # doctor
     good: str
     bad: str
