@@ -23,7 +23,17 @@ from nitka.layers.recall.passages import Passage, passages
 from nitka.layers.recall.query import Query, Wanted, understand
 from nitka.layers.recall.quote import quote
 from nitka.layers.recall.search import Found, Hit, Stretch, search, together
-from nitka.layers.recall.segment import Segment, from_bytes, join, segment, to_bytes, with_vectors, without
+from nitka.layers.recall.segment import (
+    Segment,
+    from_bytes,
+    given,
+    join,
+    plain,
+    segment,
+    to_bytes,
+    with_vectors,
+    without,
+)
 
 __all__ = [
     "Found",
@@ -39,10 +49,12 @@ __all__ = [
     "fact_segment",
     "facts_index",
     "from_bytes",
+    "given",
     "index",
     "installed",
     "join",
     "passages",
+    "plain",
     "quote",
     "rank_facts",
     "search",

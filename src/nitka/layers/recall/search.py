@@ -191,7 +191,7 @@ def _hit(index: Index, reasons: Mapping[str, Array], place: int, allowed: int) -
         at=int(columns["at"][place]),
         score=float(reasons["score"][place]),
         said=float(reasons["near"][place]),
-        cosine=float(reasons["cosine"][place]) if "cosine" in reasons and columns["scale"][place] else None,
+        cosine=float(reasons["cosine"][place]) if "cosine" in reasons and columns["scale"][place] > 0 else None,
         allowed=allowed,
     )
 

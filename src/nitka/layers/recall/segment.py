@@ -5,7 +5,8 @@ Rules
   a lot about the text, so a segment is sealed like text.
 * Passages stand in the order given. Forgetting rows makes a new segment (`without`); adding vectors later makes a new
   segment (`with_vectors`).
-* A passage without a vector has scale 0. Words come at once, vectors when there is time.
+* A passage without a vector has scale 0, one that cannot have one scale -1. Words come at once, vectors when there is
+  time.
 * The bytes begin with a version and say what they hold; anything else in their place is `Damaged`.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,7 @@ _COLUMNS = {  # name: (type on disk, one for each of)
     "session": "<i4",  # number in `sessions`
     "speaker": "<i4",  # number in `speakers`
     "ends": "<i8",  # where the terms of this passage end in `term` and `count`
-    "scale": "<f4",  # what a vector's integers are to be multiplied with; 0 where there is no vector
+    "scale": "<f4",  # what a vector's integers are to be multiplied with; 0 or -1 where there is no vector
 }
 _FLAT = {"term": "<u4", "count": "<u2"}
 
@@ -130,6 +131,41 @@ def eight_bits(vectors: npt.NDArray[np.float32]) -> tuple[Array, Array]:
     scale = np.where(usable, largest / 127, 0).astype("<f4")
     whole = np.where(usable[:, None], vectors, 0) / np.where(usable, scale, 1)[:, None]
     return np.rint(whole).astype(np.int8), scale
+
+
+def plain(old: Segment) -> Segment:
+    """The segment without its vectors."""
+    scale = np.zeros(len(old), "<f4")
+    return replace(old, vectors=np.zeros((len(old), 0), np.int8), columns={**old.columns, "scale": scale}, embedder="")
+
+
+def places(old: Segment) -> list[tuple[int, int]]:
+    """Where each passage begins: its row by n, and the character in it."""
+    return list(zip(old.columns["n"].tolist(), old.columns["start"].tolist(), strict=True))
+
+
+def given(old: Segment, vectors: Mapping[tuple[int, int], npt.NDArray[np.float32] | None], embedder: str) -> Segment:
+    """The segment with vectors at some of its `places`; those it has of another embedder, or of another length, go.
+    None, or a vector of zeros, is remembered as one that cannot be had (scale -1), and is not asked for again.
+    """
+    at = [(position, vectors[place]) for position, place in enumerate(places(old)) if place in vectors]
+    rows = [(position, vector) for position, vector in at if vector is not None]
+    dim = len(rows[0][1]) if rows else old.vectors.shape[1]
+    base = old if old.embedder == embedder and old.vectors.shape[1] in (0, dim) else plain(old)
+    filled, scale = _wide(base.vectors, dim).copy(), base.columns["scale"].copy()
+    scale[[position for position, _ in at]] = -1
+    if rows:
+        positions = np.array([position for position, _ in rows])
+        filled[positions], found = eight_bits(np.stack([vector for _, vector in rows]))
+        scale[positions] = np.where(found > 0, found, -1)
+    return replace(base, vectors=filled, columns={**base.columns, "scale": scale}, embedder=embedder)
+
+
+def vectors_of(old: Segment) -> dict[tuple[int, int], npt.NDArray[np.float32]]:
+    """The vectors a segment has, by `places`."""
+    scale = old.columns["scale"]
+    wide = old.vectors.astype(np.float32) * scale[:, None]
+    return {place: wide[i] for i, place in enumerate(places(old)) if scale[i] > 0}
 
 
 def without(old: Segment, rows: Collection[int]) -> Segment:

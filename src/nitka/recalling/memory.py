@@ -1,0 +1,197 @@
+"""A person's index in the memory of this process: loaded once, kept while it is used, brought up to date beside the
+answer's path.
+
+An index is used only for the owner's present incarnation and in the epoch that the turn's own snapshot names: then
+nothing in it has been forgotten since, and at most the newest rows are missing, which are read as they are (`tail`).
+It is held in the keychain's cache, bounded by bytes and time, and goes when the keychain drops its owner. A load that
+such a drop overtakes is not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nitka.conversation import FACTS, RECALL, Vault
+from nitka.errors import Damaged
+from nitka.facts import Facts, Kept, said_of
+from nitka.layers.facts import Category
+from nitka.layers.recall import Index, Lemmas, Segment, facts_index, index, installed, passages, plain, segment
+from nitka.layers.recall.index import NEWEST
+from nitka.layers.recall.ledger import Ledger
+from nitka.recalling.shelf import KINDS, Said, opened_part, read_ledger, read_pieces
+from nitka.store.port import Piece
+from nitka.types import Tag
+from nitka.vault.keychain import Owner
+
+log = logging.getLogger("nitka")
+
+LOADING = "recall loading"
+TAIL = "recall tail"
+FACTS_INDEX = "facts index"
+FEW = 50  # facts whose index is made at once; for more it takes a thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memory:
+    """An index as it was loaded: its ledger, the opened segments by number, and all of them as one."""
+
+    ledger: Ledger
+    segments: Mapping[int, Segment]
+    index: Index
+
+    @property
+    def lacking(self) -> int:
+        """Passages that are not in the index: of segments that do not open, or wait to be made anew."""
+        return max(0, min(self.ledger.size, NEWEST) - len(self.index))
+
+    @property
+    def bytes(self) -> int:
+        """About how much room it takes."""
+        return _bytes(self.index) + sum(map(_bytes, self.segments.values())) + 4_096
+
+
+def _bytes(one: Index | Segment) -> int:
+    values = [getattr(one, name) for name in one.__slots__]
+    arrays = [array for value in values for array in (value.values() if isinstance(value, dict) else [value])]
+    return sum(int(getattr(array, "nbytes", 0)) for array in arrays)
+
+
+class Memories:
+    """Loads indexes and keeps them in the keychain's cache; of each owner one load runs at a time."""
+
+    def __init__(self, embedder: str) -> None:
+        """`embedder` names whose vectors are used; "" where there is none."""
+        self._embedder = embedder
+        self._loads: dict[bytes, asyncio.Task[Memory]] = {}
+
+    def held(self, vault: Vault, owner: Owner, epoch: int) -> Memory | None:
+        """What is in memory for this epoch; its time begins anew."""
+        found: Memory | None = vault.keychain.cache.get(owner.id, owner.incarnation, RECALL, epoch)
+        if found is not None:
+            self._keep(vault, owner, found)
+        return found
+
+    def load(self, vault: Vault, owner: Owner) -> asyncio.Task[Memory]:
+        """The newest index, as a task that goes on whoever stops waiting for it."""
+        task = self._loads.get(owner.id)
+        if task is None or task.done():
+            task = asyncio.get_running_loop().create_task(self._load(vault, owner), name="nitka-recall")
+            self._loads[owner.id] = task
+            task.add_done_callback(lambda done: self._ended(owner.id, done))
+        return task
+
+    async def refresh(self, vault: Vault, owner: Owner, epoch: int) -> None:
+        """Brings what is in memory up to date; nothing where nothing is."""
+        if self.held(vault, owner, epoch) is not None:
+            await asyncio.shield(self.load(vault, owner))
+
+    async def close(self) -> None:
+        """Waits for no load any more."""
+        tasks = list(self._loads.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._loads.clear()
+
+    def _ended(self, owner: bytes, task: asyncio.Task[Memory]) -> None:
+        if self._loads.get(owner) is task:
+            del self._loads[owner]
+        if not task.cancelled():
+            task.exception()  # looked at, so that a load nobody waits for any more is no error of the event loop's
+
+    async def _load(self, vault: Vault, owner: Owner) -> Memory:
+        cache, mark = vault.keychain.cache, object()
+        cache.put(owner.id, owner.incarnation, LOADING, 0, mark, size=0)
+        ledger, _ = await read_ledger(vault, owner)
+        known = self.held(vault, owner, ledger.epoch)
+        if known is not None and known.ledger.version == ledger.version:
+            return known
+        made = await self._read(vault, owner, ledger, known.segments if known else {})
+        if cache.get(owner.id, owner.incarnation, LOADING, 0) is mark:
+            self._keep(vault, owner, made)
+        return made
+
+    async def _read(self, vault: Vault, owner: Owner, ledger: Ledger, known: Mapping[int, Segment]) -> Memory:
+        """The newest index; segments that are `known` are not opened again."""
+        kinds, pieces = set[str](), dict[Tag, Piece]()
+        while not (missing := {KINDS[part.level] for part in ledger.parts if part.id not in known}) <= kinds:
+            kinds |= missing
+            ledger, pieces = await read_pieces(vault, owner, kinds)
+
+        return await asyncio.to_thread(lambda: self._built(ledger, _opened(owner, ledger, pieces, known)))
+
+    def _built(self, ledger: Ledger, segments: Mapping[int, Segment]) -> Memory:
+        """The index of what was made with the lemmas and the embedder in force; the rest is still to be made anew."""
+        lemmas = installed().name
+        usable = [made for made in segments.values() if made.lemmas == lemmas]
+        whole = index([made if made.embedder in ("", self._embedder) else plain(made) for made in usable])
+        return Memory(ledger=ledger, segments=segments, index=whole)
+
+    def _keep(self, vault: Vault, owner: Owner, memory: Memory) -> None:
+        epoch = memory.ledger.epoch
+        vault.keychain.cache.put(owner.id, owner.incarnation, RECALL, epoch, memory, size=memory.bytes)
+
+
+def _opened(
+    owner: Owner, ledger: Ledger, pieces: Mapping[Tag, Piece], known: Mapping[int, Segment]
+) -> dict[int, Segment]:
+    """The segments of a ledger, those that are `known` as they are. What does not open is left out: it must not take
+    the rest along.
+    """
+    found: dict[int, Segment] = {}
+    for part in ledger.parts:
+        try:
+            found[part.id] = known[part.id] if part.id in known else opened_part(owner, part, pieces)
+        except Damaged:
+            log.warning("a segment of a recall index does not open; it is left out")
+    return found
+
+
+async def facts_ready(
+    vault: Vault, owner: Owner, facts: Facts, excluded: frozenset[Category], embedder: str
+) -> tuple[tuple[Kept, ...], Index]:
+    """The facts that hold now, the newest last, and their index by place in that list."""
+    cache = vault.keychain.cache
+    known: tuple[tuple[Kept, ...], Index] | None = cache.get(owner.id, owner.incarnation, FACTS_INDEX, facts.version)
+    if known is not None:
+        return known
+    current = sorted(facts.current(excluded), key=lambda one: one.fact.when)
+
+    def build() -> Index:
+        mine = bool(embedder) and facts.embedder == embedder
+        vectors = [one.vector for one in current] if mine else []
+        return facts_index(
+            [said_of(one.fact) for one in current], [one.words for one in current], vectors, embedder=embedder
+        )
+
+    made = await asyncio.to_thread(build) if len(current) > FEW else build()
+    ready = tuple(current), made
+    if cache.get(owner.id, owner.incarnation, FACTS, facts.version) is facts:  # not dropped meanwhile
+        cache.put(owner.id, owner.incarnation, FACTS_INDEX, facts.version, ready, size=_bytes(made))
+    return ready
+
+
+async def tail(vault: Vault, owner: Owner, ledger: Ledger, rows: Mapping[int, Said]) -> Index | None:
+    """An index of rows that the ledger has not read yet; what was made of them for the last turn is not made again.
+    None where there are none.
+    """
+    if not rows:
+        return None
+    cache, lemmas = vault.keychain.cache, installed()
+    before: dict[int, Segment] = dict(cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) or {})
+    cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, before, size=0)
+    new = [said for n, said in sorted(rows.items()) if n not in before]
+    made = await asyncio.to_thread(_each, new, lemmas) if new else {}
+    now = {n: before[n] if n in before else made[n] for n in rows}
+    if cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) is before:  # not dropped meanwhile
+        size = sum(map(_bytes, now.values()))
+        cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, now, size=size)
+    return index(list(now.values()))
+
+
+def _each(rows: Sequence[Said], lemmas: Lemmas) -> dict[int, Segment]:
+    """A segment a row."""
+    return {said.message.n: segment(passages([said.message], session=said.tag.hex()), lemmas) for said in rows}
