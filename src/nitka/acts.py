@@ -8,9 +8,9 @@ from typing import Any
 from nitka import watching
 from nitka.conversation import SUMMARY, Thread, Vault, find_owner, find_thread, open_rows, read_summary
 from nitka.errors import BadInput, Damaged
-from nitka.store.port import Look, Row, SessionRow
+from nitka.store.port import HandleRow, Look, Row, SessionRow
 from nitka.types import Message, Person, Sealed, SessionInfo, Summary, Tag
-from nitka.vault import codec
+from nitka.vault import codec, handles
 from nitka.vault.keychain import Owner
 
 PAGE = 500
@@ -30,14 +30,13 @@ async def sessions(vault: Vault, user: Person) -> tuple[SessionInfo, ...]:
     owner = await find_owner(vault, user)
     if owner is None:
         return ()
+    return tuple(sorted(await infos_of(vault, owner), key=lambda info: info.last or info.started, reverse=True))
+
+
+async def infos_of(vault: Vault, owner: Owner) -> list[SessionInfo]:
+    """The owner's conversations that hold messages, in no order."""
     infos = [_info(owner, row) async for row in session_rows(vault, owner)]
-    return tuple(
-        sorted(
-            (info for info in infos if info.messages or info.damaged),
-            key=lambda info: info.last or info.started,
-            reverse=True,
-        )
-    )
+    return [info for info in infos if info.messages or info.damaged]
 
 
 def _info(owner: Owner, row: SessionRow) -> SessionInfo:
@@ -86,14 +85,17 @@ async def set_watch_memory(vault: Vault, user: Person, session: str, memory: Map
 async def export(
     vault: Vault, user: Person, *, derived: Callable[[Summary], dict[str, Any]] | None
 ) -> AsyncIterator[dict[str, Any]]:
-    """Records of each session, oldest message first; with `derived` also what was made from it.
+    """Records of each session, oldest message first; with `derived` also what was made from it, after the handles that
+    are linked to the user.
 
     What does not open is marked in its place: a message {"seq", "damaged"}, a session {"session": None, "damaged"}
-    before its messages, what was made from it {"summary": None, "damaged"}.
+    before its messages, what was made from it {"summary": None, "damaged"}, a handle {"link": None, "damaged"}.
     """
     owner = await find_owner(vault, user)
     if owner is None:
         return
+    for linked in await vault.store.handles(owner.id) if derived is not None else ():
+        yield _link(owner, linked)
     rows = [row async for row in session_rows(vault, owner)]
     infos = [(_info(owner, row), row) for row in rows]
     for info, row in sorted(infos, key=lambda item: (item[0].damaged, item[0].started)):
@@ -106,6 +108,14 @@ async def export(
         if derived is not None:
             async for record in _derived(vault, thread, derived):
                 yield {**name, **record}
+
+
+def _link(owner: Owner, row: HandleRow) -> dict[str, Any]:
+    try:
+        handle = handles.open_handle(owner, row)
+    except Damaged:
+        return {"link": None, "damaged": True}
+    return {"link": {"channel": handle.channel, "id": handle.id}}
 
 
 async def _derived(

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from nitka import acts, conversation, editing, forgetting
+from nitka import acts, adopting, conversation, editing, forgetting, links
 from nitka import facts as facts_of
 from nitka.config import Settings
 from nitka.conversation import Vault
@@ -45,9 +45,11 @@ from nitka.tokens import Counter, default_counter
 from nitka.turn import Stream, Turn, TurnBlock, closing
 from nitka.turns import Ask, Private, Turns, first_of_turn
 from nitka.types import (
+    Adopted,
     Budget,
     Erased,
     Fact,
+    Handle,
     Limits,
     Message,
     Passage,
@@ -468,6 +470,43 @@ class Nitka:
         return await self._turns.recalling.search(
             self._vault, owner, query, session=session, k=k, budget=budget, now=now
         )
+
+    async def link(self, channel: str, handle: str, user: str | Person) -> Handle:
+        """Makes `Handle(channel, handle)`, of the user's tenant, one of the user's names: it is accepted wherever the
+        user is. The user is made if he is new; linking twice is harmless.
+
+        Raises `AlreadyKnown`, with counts, for a handle that has memory of its own or is another user's.
+        """
+        self._ready()
+        return await links.link(self._vault, channel, handle, as_user(user))
+
+    async def unlink(self, channel: str, handle: str, user: str | Person) -> bool:
+        """Makes the handle a user of its own again; what was said under it stays with the user. False where it was not
+        his.
+        """
+        self._ready()
+        return await links.unlink(self._vault, channel, handle, as_user(user))
+
+    async def links(self, user: str | Person) -> tuple[Handle, ...]:
+        """The handles that are linked to the user. Raises `Damaged`."""
+        self._ready()
+        return await links.links(self._vault, as_user(user))
+
+    async def adopt(self, visitor: str | Person, user: str | Person) -> Adopted:
+        """Makes what is remembered of a visitor the user's, who he has turned out to be; then the visitor is forgotten.
+
+        A session that both have goes on, with the visitor's turns at its end. Times, zones and channels stay; keys of
+        turns do not, so a delivery from before is not recognised after. Whoever calls it vouches that they are one
+        person. Cut off, it is ended by calling it again. Raises `BadInput` for a visitor with linked handles or of
+        another tenant, `Forgotten`, `Damaged`.
+        """
+        self._ready()
+        who, watching = as_user(user), self._turns.watching
+        watcher = watching if watching.on(who.tenant) else None
+        lag = self._limits.window + self._limits.slack
+        adopted = await adopting.adopt(self._vault, as_user(visitor), who, lag=lag, watcher=watcher)
+        self._folder.wake()
+        return adopted
 
     def _ready(self) -> None:
         """Open, and called in the event loop it was opened in: turns of one session wait for each other there."""

@@ -368,7 +368,8 @@ def _appended(vault: Vault, thread: Thread, pair: list[Stored], locked: Locked, 
     assert locked.session is not None
     info = codec.open_session(thread.owner, locked.session)
     living = info.messages - sum(item.body is not None for item in forgotten) + len(rows)
-    info = replace(info, messages=living, last=pair[1].message.at)
+    at = pair[1].message.at
+    info = replace(info, messages=living, last=max(at, info.last or at))  # a turn of long ago may come late
     return Change(
         append=rows,
         session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),

@@ -54,7 +54,7 @@ async def along(vault: Vault, owner: Owner, gone: Collection[int]) -> Along:
 
 async def forget_user(vault: Vault, user: Person) -> Erased:
     """Removes a user with everything that is his, and says truly what went."""
-    return await _forget_user(vault, user)
+    return await forget_owner(vault, await vault.owner_id(user, leaving=True))
 
 
 async def forget_session(vault: Vault, user: Person, session: str) -> Erased:
@@ -212,8 +212,8 @@ async def finish_erasures(vault: Vault) -> int:
     return len(pending)
 
 
-async def _forget_user(vault: Vault, user: Person) -> Erased:
-    owner_id = await vault.owner_id(user, leaving=True)
+async def forget_owner(vault: Vault, owner_id: bytes) -> Erased:
+    """Removes the owner of that id, or what is left of him."""
     vault.keychain.drop(owner_id)
     try:
         owner = await vault.keychain.find(owner_id)
@@ -225,7 +225,7 @@ async def _forget_user(vault: Vault, user: Person) -> Erased:
     async for row in session_rows(vault, owner):
         lines += await lines_of(vault, Thread(owner, row.session, row.incarnation))
     known = await _known(vault, owner)
-    erased = await _erase(vault, owner_id, owner.incarnation)
+    erased = await erase(vault, owner_id, owner.incarnation)
     return replace(erased, lines=lines, facts=known)
 
 
@@ -243,7 +243,7 @@ async def _forget_unreadable(vault: Vault, owner_id: bytes) -> Erased:
     lives = {(await vault.store.view(Look(owner=owner_id))).incarnation, key.incarnation if key else None}
     whole = Erased()
     for incarnation in filter(None, lives):
-        whole = _sum(whole, await _erase(vault, owner_id, incarnation))
+        whole = _sum(whole, await erase(vault, owner_id, incarnation))
     return whole
 
 
@@ -252,7 +252,7 @@ async def _finish(vault: Vault, owner_id: bytes) -> Erased:
     whole = Erased()
     for owner, incarnation in await vault.store.erasures():
         if owner == owner_id:
-            whole = _sum(whole, await _erase(vault, owner, incarnation))
+            whole = _sum(whole, await erase(vault, owner, incarnation))
     return whole
 
 
@@ -268,7 +268,7 @@ def _sum(a: Erased, b: Erased) -> Erased:
     )
 
 
-async def _erase(vault: Vault, owner: bytes, incarnation: bytes, effort: Effort = "short") -> Erased:
+async def erase(vault: Vault, owner: bytes, incarnation: bytes, effort: Effort = "short") -> Erased:
     """The key first, then the rows, then the bytes on disk; remembered until all is done."""
     await vault.store.begin_erasure(owner, incarnation)
     removed = await vault.store.keys.remove_user_key(owner, incarnation)

@@ -288,6 +288,10 @@ class Nitka:
     set_watch_memory = _derived(app.Nitka.set_watch_memory)
     export = _derived(app.Nitka.export)
     forget = _derived(app.Nitka.forget)
+    link = _derived(app.Nitka.link)
+    unlink = _derived(app.Nitka.unlink)
+    links = _derived(app.Nitka.links)
+    adopt = _derived(app.Nitka.adopt)
 
     @overload
     def say(self, user: str | Person, session: str, *, text: str, stream: Literal[True], **more: Any) -> Stream: ...

@@ -166,8 +166,10 @@ class Store(Protocol):
         """Remembers durably that this owner is being forgotten, so that a crash in between is finished by `settle`."""
         ...
 
-    async def erase_owner(self, owner: bytes, incarnation: bytes) -> Went:
-        """Removes every row of the owner, if he is still of this incarnation."""
+    async def erase_owner(self, owner: bytes, incarnation: bytes, *, still: tuple[Look, View] | None = None) -> Went:
+        """Removes every row of the owner, if he is still of this incarnation, and if the look would `still` give the
+        view, where these are given.
+        """
         ...
 
     async def erasures(self) -> Sequence[tuple[bytes, bytes]]:

@@ -134,10 +134,11 @@ class SqliteStore(SqliteDirectory):
 
         return await self._file.write(work)
 
-    async def erase_owner(self, owner: bytes, incarnation: bytes) -> Went:
+    async def erase_owner(self, owner: bytes, incarnation: bytes, *, still: tuple[Look, View] | None = None) -> Went:
         def work(db: sqlite3.Connection) -> Went:
             row = db.execute(Q["owner"], (owner,)).fetchone()
-            return erase_owner(db, owner) if row is not None and row[0] == incarnation else Went()
+            here = row is not None and row[0] == incarnation
+            return erase_owner(db, owner) if here and (still is None or view(db, still[0]) == still[1]) else Went()
 
         return await self._file.write(work)
 

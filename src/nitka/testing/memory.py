@@ -44,6 +44,9 @@ class MemoryStore(MemoryDirectory):
 
     async def view(self, look: Look) -> View:
         await self._turn()
+        return self._view(look)
+
+    def _view(self, look: Look) -> View:
         owner = self._owners.get(look.owner)
         if owner is None:
             return View()
@@ -140,10 +143,12 @@ class MemoryStore(MemoryDirectory):
         for row in change.outbox:
             self._add_outbox(row)
 
-    async def erase_owner(self, owner: bytes, incarnation: bytes) -> Went:
+    async def erase_owner(self, owner: bytes, incarnation: bytes, *, still: tuple[Look, View] | None = None) -> Went:
         await self._turn()
         here = self._owners.get(owner)
-        return self._erase_owner(owner) if here is not None and here.incarnation == incarnation else Went()
+        if here is None or here.incarnation != incarnation or (still is not None and self._view(still[0]) != still[1]):
+            return Went()
+        return self._erase_owner(owner)
 
     def _erase_owner(self, owner: bytes) -> Went:
         self._drop_due(owner)
