@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 from fastapi import Request
@@ -79,32 +78,28 @@ async def _streamed(deal: Deal, wants_receipt: bool) -> Response:
     flow = deal.flow()
     first = await anext(flow, None)
     receipt = answers.full(deal.receipt, deal.asked.ignored) if wants_receipt and deal.receipt else None
-    begin = first.raw if first is not None else DONE
-    return EventStream(begin, _events(flow, receipt, ended=first is None), headers=headers_of(deal))
+    return EventStream(_events(first, flow, receipt), source=flow, headers=headers_of(deal))
 
 
 async def _events(
-    flow: AsyncGenerator[Chunk, None], receipt: dict[str, Any] | None, *, ended: bool = False
+    first: Chunk | None, flow: AsyncGenerator[Chunk, None], receipt: dict[str, Any] | None
 ) -> AsyncGenerator[bytes, None]:
-    """The rest of a stream; the receipt goes with the last chunk of the answer."""
-    async with aclosing(flow):
-        if ended:
-            return
-        try:
-            async for chunk in flow:
-                if receipt is not None and _is_last(chunk):
-                    yield event({**chunk.value, "nitka": receipt})
-                else:
-                    yield chunk.raw
-            yield DONE
-        except NitkaError as error:
-            told = refusal_of(error)
-            yield event(error_body(str(told), kind=told.kind, code=told.code, param=told.param))
+    """A stream as the client gets it; the receipt goes with the last chunk of the answer."""
+    try:
+        if first is not None:
+            yield _told(first, receipt)
+        async for chunk in flow:
+            yield _told(chunk, receipt)
+        yield DONE
+    except NitkaError as error:
+        told = refusal_of(error)
+        yield event(error_body(str(told), kind=told.kind, code=told.code, param=told.param))
 
 
-def _is_last(chunk: Chunk) -> bool:
-    choices = chunk.value.get("choices")
-    return isinstance(choices, list) and any(isinstance(c, dict) and c.get("finish_reason") for c in choices)
+def _told(chunk: Chunk, receipt: dict[str, Any] | None) -> bytes:
+    choices = chunk.value.get("choices") if receipt is not None else None
+    is_last = isinstance(choices, list) and any(isinstance(c, dict) and c.get("finish_reason") for c in choices)
+    return event({**chunk.value, "nitka": receipt}) if is_last else chunk.raw
 
 
 async def _passed(body: ChatBody, shared: Service) -> Response:
@@ -115,7 +110,7 @@ async def _passed(body: ChatBody, shared: Service) -> Response:
         return Json(await shared.upstream.complete(value), headers=headers)
     flow = shared.upstream.stream(value)
     first = await anext(flow, None)
-    return EventStream(first.raw if first else DONE, _events(flow, None, ended=first is None), headers=headers)
+    return EventStream(_events(first, flow, None), source=flow, headers=headers)
 
 
 class Json(JSONResponse):

@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
+from typing import Any
 
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -30,16 +31,23 @@ def event(value: object, *, name: str = "") -> bytes:
 
 
 class EventStream(Response):
-    """An answer that comes as events: `first`, and what the rest of the source gives."""
+    """An answer that comes as events, which `events` makes from `source`. Both are closed at the end; `source`, which was
+    asked for its first value already, also where `events` was never begun.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, first: bytes, rest: AsyncGenerator[bytes, None], *, headers: Mapping[str, str] | None = None
+        self,
+        events: AsyncGenerator[bytes, None],
+        *,
+        source: AsyncGenerator[Any, None],
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(None, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
         del self.headers["content-length"]
-        self._first, self._rest = first, rest
+        self._events, self._source = events, source
+        self._quiet = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         pump = asyncio.create_task(self._pump(send))
@@ -59,12 +67,12 @@ class EventStream(Response):
             pump.result()
 
     async def _pump(self, send: Send) -> None:
-        async with aclosing(self._rest) as rest:
+        async with aclosing(self._source), aclosing(self._events) as events:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": self._first, "more_body": True})
-            async for piece in rest:
-                self._quiet = False
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            async for piece in events:
+                if piece:
+                    self._quiet = False
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

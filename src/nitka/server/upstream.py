@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
 
-from nitka.config import Settings
+from nitka.config import OPENAI, Settings
 from nitka.errors import ModelError
 from nitka.models import wire
 from nitka.models.ports import ChatModel
@@ -43,6 +43,7 @@ class Upstream(Protocol):
     """Asked in the form of the chat API. Raises `Refusal` for whatever the upstream or the network did."""
 
     model: str  # what is asked where the client names none
+    limit: str  # what it calls the length of an answer
 
     async def complete(self, body: Body) -> dict[str, Any]:
         """A whole answer."""
@@ -66,6 +67,7 @@ class HttpUpstream:
         self, model: str, *, base_url: str, api_key: str = "", timeout: float = 60.0, connections: int = 1_000
     ) -> None:
         self.model = model
+        self.limit = "max_completion_tokens" if base_url == OPENAI else "max_tokens"
         self._base, auth = _apart(base_url)
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=100)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key and not auth else {}
@@ -116,6 +118,7 @@ class ModelUpstream:
 
     def __init__(self, model: ChatModel, clock: Clock, *, room: int) -> None:
         self.model = model.name
+        self.limit = "max_tokens"
         self._chat = model
         self._clock = clock
         self._room = room
