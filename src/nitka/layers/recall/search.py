@@ -137,24 +137,22 @@ def _ranked(score: Array, nominated: Array) -> Array:
 
 def _distinct(index: Index, ranked: Array, k: int) -> Array:
     """The first `k` that differ; only `SPARE` more are looked at, so that a crowd of equals cannot make it slow."""
-    looked_at = ranked[: k + SPARE]
-    same = _same(index, looked_at)
     kept: list[int] = []
-    for place in range(len(looked_at)):
-        if len(kept) < k and not same[place, kept].any():
+    terms: list[frozenset[int]] = []
+    for place in ranked[: k + SPARE].tolist():
+        if len(kept) == k:
+            break
+        own = frozenset(index.terms_of(place).tolist())
+        if not any(_same(own, other) for other in terms):
             kept.append(place)
-    return np.asarray(looked_at[kept])
+            terms.append(own)
+    return np.array(kept, np.int64)
 
 
-def _same(index: Index, places: Array) -> Array:
-    """Which of some passages say the same as which others, as a square of booleans."""
-    sets = [index.terms_of(place) for place in places.tolist()]
-    union, column = np.unique(np.concatenate([np.zeros(0, np.uint32), *sets]), return_inverse=True)
-    sizes = np.array([len(one) for one in sets], np.int64)
-    has = np.zeros((len(sets), len(union)), np.float32)
-    has[np.repeat(np.arange(len(sets)), sizes), column] = 1
-    common = has @ has.T
-    return np.asarray(common >= SAME * (sizes[:, None] + sizes[None, :] - common))
+def _same(one: frozenset[int], other: frozenset[int]) -> bool:
+    """Whether two passages say the same: the share of common terms is high (Jaccard)."""
+    common = len(one & other)
+    return common >= SAME * (len(one) + len(other) - common)
 
 
 def share(sizes: Array, budget: int | None) -> tuple[int, list[int]]:
