@@ -225,6 +225,7 @@ class Nitka:
             alerts=turn.alerts,
             interrupted=turn.interrupted,
             replayed=turn.stored,
+            seq=turn.seq,
         )
 
     async def _pieces(self, turn: Turn) -> AsyncIterator[str]:
@@ -382,7 +383,7 @@ class Nitka:
         self._opened()
         if what not in ("conversation", "all"):
             raise BadInput('What is exported is "conversation" or "all".')
-        return acts.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
+        return exporting.export(self._vault, as_user(user), derived=summary_json if what == "all" else None)
 
     async def forget(
         self,

@@ -213,6 +213,14 @@ class Stream(Pieces[str]):
     def interrupted(self) -> bool:
         return self._stream.interrupted
 
+    @property
+    def replayed(self) -> bool:
+        return self._stream.replayed
+
+    @property
+    def seq(self) -> int | None:
+        return self._stream.seq
+
     def __enter__(self) -> Self:
         self._worker.run(self._stream.__aenter__)
         return self
@@ -288,6 +296,11 @@ class Nitka:
     set_watch_memory = _derived(app.Nitka.set_watch_memory)
     export = _derived(app.Nitka.export)
     forget = _derived(app.Nitka.forget)
+    facts = _derived(app.Nitka.facts)
+    set_fact = _derived(app.Nitka.set_fact)
+    retract_fact = _derived(app.Nitka.retract_fact)
+    profile = _derived(app.Nitka.profile)
+    recall = _derived(app.Nitka.recall)
     link = _derived(app.Nitka.link)
     unlink = _derived(app.Nitka.unlink)
     links = _derived(app.Nitka.links)

@@ -25,7 +25,7 @@ from nitka.types import Alert, ChatMessage, Receipt, Request
 
 class Turn:
     """An open turn. `stored` says that a turn with this key was written before: `text` is its answer, and `answer`
-    does nothing.
+    does nothing. `seq` is the number of its first row, once it has one.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Turn:
         self.opened = opened
         self.stored = stored is not None
         self.text = stored
+        self.seq: int | None = None
         self.interrupted = False
         self.alerts: tuple[Alert, ...] = ()
 
@@ -198,6 +199,14 @@ class Stream:
     @property
     def interrupted(self) -> bool:
         return self._turn is not None and self._turn.interrupted
+
+    @property
+    def replayed(self) -> bool:
+        return self._turn is not None and self._turn.stored
+
+    @property
+    def seq(self) -> int | None:
+        return self._turn.seq if self._turn else None
 
     async def __aenter__(self) -> Self:
         self._turn = await self._block.__aenter__()

@@ -113,9 +113,9 @@ class Turns:
         opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
         if opened is not None and opened.known:
             tag = key_tag(opened.thread.owner, opened.thread.tag, ask.key)
-            _, answer = conversation.same_turn(opened.pair, tag, self._redacted(ask.text))
+            _, answer = conversation.same_turn(opened.pair, tag, self.redacted(ask.text))
             turn = Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
-            turn.interrupted = answer.message.interrupted
+            turn.seq, turn.interrupted = answer.message.seq - 1, answer.message.interrupted
             return turn
         if ask.replaces is not None and opened is not None and ask.replaces >= opened.top:
             raise BadInput(f"There is no row {ask.replaces} to replace; the session's next row is {opened.top}.")
@@ -161,7 +161,7 @@ class Turns:
         if turn.interrupted:  # it was handed out already, and cannot be refused any more
             answer = cut(answer, self.limits.message_bytes)
         stored = await self._append(ask, turn.opened, answer, interrupted=turn.interrupted)
-        turn.text = stored.answer.message.text
+        turn.seq, turn.text = stored.answer.message.seq - 1, stored.answer.message.text
         turn.interrupted = stored.answer.message.interrupted  # another delivery may have been first
         turn.alerts = stored.alerts
 
@@ -204,8 +204,8 @@ class Turns:
         self, ask: Ask, opened: Opened, answer: str, *, answered: datetime | None = None, interrupted: bool = False
     ) -> Appended:
         draft = Draft(
-            question=self._redacted(ask.text),
-            answer=self._redacted(self._clean(answer, "answer")),
+            question=self.redacted(ask.text),
+            answer=self.redacted(self._clean(answer, "answer")),
             asked=ask.at,
             answered=answered or max(ask.at, self.clock()),
             key=ask.key,
@@ -236,7 +236,8 @@ class Turns:
     def _clean(self, text: str, what: str) -> str:
         return clean_text(text, limit=self.limits.message_bytes, what=what)
 
-    def _redacted(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
+        """A text as it may be kept. Raises `BadInput`."""
         redacted = self.redact(text)
         if not isinstance(redacted, str):
             raise BadInput(f"redact returned a {type(redacted).__name__}, not a string.")

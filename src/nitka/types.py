@@ -262,6 +262,7 @@ class Reply:
     alerts: tuple[Alert, ...] = ()
     interrupted: bool = False
     replayed: bool = False  # the turn had been answered before; no model was called
+    seq: int | None = None  # of the turn's first row; None for a private turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
