@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from nitka import acts, adopting, conversation, editing, forgetting, links
+from nitka import acts, adopting, conversation, editing, exporting, forgetting, links
 from nitka import facts as facts_of
 from nitka.config import Settings
 from nitka.conversation import Vault

@@ -23,6 +23,7 @@ import typer
 
 from nitka import sync
 from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, UserId, own_folders, store_of, visible
+from nitka.cli.facts import facts_table
 from nitka.cli.why import receipt_table
 from nitka.config import Settings
 from nitka.errors import ModelError, NitkaError
@@ -140,14 +141,16 @@ class Talk:
     receipt: Receipt | None = None
     failed: bool = False
     ended: bool = False
+    told: bool = False  # that memory is behind
 
     def run(self) -> None:
         """Takes lines until there are no more."""
         while not self.ended and (line := self.line(f"{self.door.texts.you}> ")) is not None:
             if line.strip():
                 self.take(line)
-            if self.door.notes.take("folds"):
+            if self.door.notes.take("folds") and not self.told:
                 self.door.tell(self.door.texts.fold_failed)
+                self.told = True
 
     def line(self, prompt: str) -> str | None:
         """The next line, or None at the end. Ctrl-C at the prompt drops the line."""
@@ -221,6 +224,8 @@ class Talk:
 
 def renew(talk: Talk) -> None:
     """/new"""
+    if not talk.door.interactive:
+        talk.nitka.settle(talk.user)  # a person takes longer to type than memory to learn; a pipe does not
     talk.session = new_session()
     talk.receipt = None
     talk.door.say(talk.door.texts.new_session)
@@ -241,6 +246,15 @@ def summary(talk: Talk) -> None:
         talk.door.say(f"* {line.text}")
     foot = texts.summary_foot.format(last=found.cursor - 1, tokens=found.tokens)
     talk.door.say(foot if found.cursor else texts.no_summary)
+
+
+def facts(talk: Talk) -> None:
+    """/facts"""
+    known = talk.nitka.facts(talk.user)
+    if known:
+        talk.door.out.print(facts_table(known, talk.door.texts))
+    else:
+        talk.door.say(talk.door.texts.no_facts)
 
 
 def forget_session(talk: Talk) -> None:
@@ -266,6 +280,8 @@ def tell_erased(door: Door, erased: Erased) -> bool:
         door.say(door.texts.nothing_to_forget)
         return False
     door.say(door.texts.forgotten.format(**counts))
+    if erased.still_said:
+        door.say(door.texts.still_said.format(turns=erased.still_said))
     if erased.erasure == "pending":
         door.say(door.texts.pending)
     return True
@@ -291,6 +307,7 @@ COMMANDS: Mapping[str, Callable[[Talk], None]] = {
     "/new": renew,
     "/why": why,
     "/summary": summary,
+    "/facts": facts,
     "/forget": forget_session,
     "/forget me": forget_user,
     "/help": list_commands,

@@ -15,13 +15,11 @@ import typer
 
 from nitka import sync
 from nitka.cli.chat import tell_erased
-from nitka.cli.door import Door, StoreUrl, Yes, visible
+from nitka.cli.door import Door, StoreUrl, Whose, Yes, visible, whole_id
 from nitka.cli.markdown import to_markdown
 from nitka.errors import BadInput
 
 app = typer.Typer()
-
-Whose = Annotated[str, typer.Option("--user", metavar="ID", help="Whose data.")]
 
 
 class Format(StrEnum):
@@ -91,7 +89,7 @@ def _watched(records: Iterable[dict[str, Any]], bad: list[str]) -> Iterator[dict
         yield record
 
 
-MADE = ("summary", "watch")
+MADE = ("summary", "watch", "profile", "fact", "link")
 
 
 def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -118,17 +116,22 @@ def _target(output: Path | None) -> Iterator[TextIO]:
 
 
 @app.command()
-def forget(
+def forget(  # noqa: PLR0917  # options of a command line have no order
     ctx: typer.Context,
     user: Whose,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this conversation.")] = None,
     turn: Annotated[
         int | None, typer.Option("--turn", metavar="N", help="Only the turn that message N of the session belongs to.")
     ] = None,
+    fact: Annotated[str | None, typer.Option("--fact", metavar="ID", help="Only this fact.")] = None,
+    about: Annotated[
+        str | None, typer.Option("--about", metavar="NAME", help="Only what is known about a named other.")
+    ] = None,
+    with_turns: Annotated[bool, typer.Option("--with-turns", help="With a fact: also the turns that say it.")] = False,
     yes: Yes = False,
     store: StoreUrl = None,
 ) -> None:
-    """Forget a user, a conversation or a turn.
+    """Forget a user, a conversation, a turn, a fact, or what is known about a named other.
 
     For good, with everything that was made from it.
     """
@@ -136,17 +139,24 @@ def forget(
     with door.opened(door.settings(store)) as nitka:
         if turn is not None and session is None:
             raise BadInput("A turn is named by --session and --turn together.")
-        if not yes and not agrees(door, _question(door, nitka, user, session, turn)):
+        what: dict[str, Any] = {
+            "session": session,
+            "turn": turn,
+            "fact": fact and whole_id(nitka, user, fact),
+            "about": about,
+        }
+        if not yes and not agrees(door, _question(door, nitka, user, what)):
             door.say(door.texts.kept)
             raise typer.Exit(1)
-        if not tell_erased(door, nitka.forget(user, session=session, turn=turn)):
+        if not tell_erased(door, nitka.forget(user, with_turns=with_turns, **what)):
             raise typer.Exit(1)
 
 
-def _question(door: Door, nitka: sync.Nitka, user: str, session: str | None, turn: int | None) -> str:
+def _question(door: Door, nitka: sync.Nitka, user: str, what: Mapping[str, Any]) -> str:
     """What is asked before forgetting."""
-    if session is not None:
-        return door.texts.confirm_session if turn is None else door.texts.confirm_turn
+    for name in ("turn", "session", "fact", "about"):
+        if what[name] is not None:
+            return str(getattr(door.texts, f"confirm_{name}"))
     infos = nitka.sessions(user)
     return door.texts.confirm_user.format(sessions=len(infos), messages=sum(info.messages for info in infos))
 

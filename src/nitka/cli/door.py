@@ -40,6 +40,7 @@ StoreUrl = Annotated[
     typer.Option("--store", metavar="URL", help="The store: sqlite:///relative.db or sqlite:////absolute.db."),
 ]
 UserId = Annotated[str, typer.Option("--user", metavar="ID", help="Whose conversations.")]
+Whose = Annotated[str, typer.Option("--user", metavar="ID", help="Whose data.")]
 ModelName = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help='The model: "offline", or "openai:NAME".')
 ]
@@ -174,3 +175,9 @@ def console(*, stderr: bool) -> Console:
 def visible(text: str) -> str:
     """The text without control characters: what a user or a model wrote must not drive the terminal."""
     return "".join(char if char in "\n\t" or unicodedata.category(char) not in _UNSEEN else "\ufffd" for char in text)
+
+
+def whole_id(nitka: sync.Nitka, user: str, start: str) -> str:
+    """The id of the fact that begins so, if one alone does; else what was given."""
+    found = [fact.id for fact in nitka.facts(user, include_past=True) if fact.id.startswith(start.lower())]
+    return found[0] if len(found) == 1 else start

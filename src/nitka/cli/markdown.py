@@ -41,6 +41,10 @@ def _record(record: Record, texts: Texts) -> str:
         return f"*({texts.unreadable_made})*\n\n"
     if "summary" in record:
         return _summary(record["summary"], texts)
+    if "profile" in record:
+        return f"**{texts.profile}**\n\n{_quoted(record['profile'])}\n\n"
+    if "fact" in record:
+        return _fact(record["fact"], texts)
     rest = {name: value for name, value in record.items() if name != "session"}
     body = json.dumps(rest, ensure_ascii=False, indent=1)
     return f"**{texts.other}**\n\n{_indented(body)}\n\n"
@@ -58,6 +62,21 @@ def _summary(summary: Record, texts: Texts) -> str:
     if not lines:
         return ""
     return f"**{texts.summary}**\n\n{_quoted(chr(10).join(lines))}\n\n"
+
+
+def _fact(fact: Record, texts: Texts) -> str:
+    """A fact with where it comes from, and its former values."""
+    who = "" if fact["about"] == "user" else f"{_one_line(fact['about'])}: "
+    state = "" if fact.get("current") else f" ({texts.taken_back})"
+    lines = [f"**{texts.fact}**, {_source(fact, texts)}\n\n{_quoted(who + fact['statement'] + state)}"]
+    lines += [_quoted(f"{past['statement']} ({texts.former}, {_source(past, texts)})") for past in fact.get("past", ())]
+    quote = f"\n\n{_quoted('«' + fact['quote'] + '»')}" if fact.get("quote") else ""
+    return "\n".join(lines) + quote + "\n\n"
+
+
+def _source(said: Record, texts: Texts) -> str:
+    where = f", {_one_line(said['session'])} {said.get('seq', '')}" if said.get("session") else f", {texts.by_hand}"
+    return _when(said["last_seen"], "") + where
 
 
 def _when(at: str, zone: str) -> str:

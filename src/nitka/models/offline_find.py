@@ -23,6 +23,8 @@ Source = Literal["user", "assistant", "notes", "prompt"]
 _ENOUGH = 0.6  # of the question's subjects must be spoken of
 _CLOSE = 0.12  # answers that differ by less answer equally well, and the latest is taken
 _CLEAR = 8  # characters by which one value must be nearer than the next
+_OTHERS = 0.5  # for a note on somebody else than was asked about
+_ON = re.compile(r"([^\W\d_][^\s:]*(?: [^\W\d_][^\s:]*)?): ")
 _LIGHT = 0.3  # weight of a subject that goes with anything
 _PRIOR = {"user": 0.05, "notes": 0.03, "assistant": -0.05, "prompt": -0.1}
 _MUST: frozenset[Kind] = frozenset(("age", "money", "span", "count"))
@@ -204,7 +206,14 @@ def _score(query: Query, one: Sentence, weights: dict[str, float]) -> float:
         return 0.0
     if not fits and (query.kind in _MUST or (query.kind in _SHOULD and covered < 0.99)):
         return 0.0
-    return covered + (0.25 if fits else -0.3) + 0.3 * _near(query, one) + _PRIOR[one.source] + _speaker(query, one)
+    score = covered + (0.25 if fits else -0.3) + 0.3 * _near(query, one) + _PRIOR[one.source] + _speaker(query, one)
+    return score - (_OTHERS if _of_another(query, one) else 0.0)
+
+
+def _of_another(query: Query, one: Sentence) -> bool:
+    """Whether a note is on somebody named before it ("Corin: lives in York") whom the question does not name."""
+    who = _ON.match(one.text) if one.source == "notes" else None
+    return who is not None and who[1].casefold() not in query.text.casefold()
 
 
 def _speaker(query: Query, one: Sentence) -> float:

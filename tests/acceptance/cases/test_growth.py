@@ -75,7 +75,7 @@ async def test_gr_2_the_newest_is_always_present(memory: Stage, messages: int, f
     """After any number of messages, folded or not, the last ones are in the request, the history and the export."""
     async with memory.open(limits=PLAIN, fold_model=Brief()) as nitka:
         await lay_out(nitka, "anna", "s", messages - messages % 2)
-    writer = Brief() if folds == "working" else FakeModel([ModelError(retryable=True)])
+    writer = Brief() if folds == "working" else FakeModel(folds={"add": [ModelError(retryable=True)]})
     async with memory.open(limits=PLAIN, fold_model=writer) as nitka:
         for at in range(60 if messages < 1_000 else 3):
             await nitka.say("anna", "s", text=f"my locker is number {at}")
@@ -169,12 +169,10 @@ async def test_gr_5_a_daily_ceiling_stops_model_folds_and_not_the_turns(stage: S
 
 async def test_gr_5_a_side_call_never_holds_the_whole_history(memory: Stage) -> None:
     """The text given to the summariser over a conversation's life is linear in its length."""
-    async with memory.open(
-        limits=Limits(window=4), fold_model=(side := FakeModel(['{"add": [], "replaced": []}']))
-    ) as nitka:
+    async with memory.open(limits=Limits(window=4), fold_model=(side := FakeModel())) as nitka:
         for at in range(60):
             await nitka.say("anna", "s", text=f"turn {at} " + "word " * 50)
             await nitka.settle()
-        sizes = [len(said(request)) for request in side.requests]
+        sizes = [len(said(request)) for request in side.fold_requests["add"]]
         assert len(sizes) <= 60
         assert max(sizes[30:]) <= 1.2 * max(sizes[:30])

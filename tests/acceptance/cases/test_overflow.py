@@ -100,7 +100,7 @@ def tool(at: int) -> dict[str, Any]:
 async def test_ov_3_one_message_larger_than_the_threshold(stage: Stage, where: str) -> None:
     """A pasted log of 60k tokens costs a bounded number of summary calls, is condensed visibly, and later turns fit."""
     giant = log_of(60_000)
-    side = FakeModel(lambda messages: summary_answer(messages))
+    side = FakeModel(folds={"add": lambda messages: summary_answer(messages)})
     async with stage.open(model=echo(), fold_model=side, counter=EXACT, limits=Limits(window=4)) as nitka:
         if where == "question":
             async with nitka.turn("anna", "s", text=f"Look at this:\n{giant}\nWhat is wrong?") as turn:
@@ -120,8 +120,8 @@ async def test_ov_3_one_message_larger_than_the_threshold(stage: Stage, where: s
         history = await nitka.history("anna", "s", limit=100)
         assert giant in history[0 if where == "question" else 1].text, "what was said is stored whole"
         assert (await nitka.summary("anna", "s")).cursor == len(history) - 4
-    assert len(side.requests) <= len(history) // 2
-    assert max(count_messages(EXACT, request) for request in side.requests) < 6_000
+    assert len(side.fold_requests["add"]) <= len(history) // 2
+    assert max(count_messages(EXACT, request) for request in side.fold_requests["add"]) < 6_000
 
 
 def summary_answer(messages: Sequence[Any]) -> str:
@@ -145,7 +145,7 @@ async def test_ov_4_the_side_model_gets_a_bounded_input_and_a_final_refusal_is_n
     memory: Stage, kind: str
 ) -> None:
     """Up to three megabytes in one message make a bounded side request; a 400 is asked once, and the turn is well."""
-    side = FakeModel([ModelError("refused", status=400, retryable=False)])
+    side = FakeModel(folds={"add": [ModelError("refused", status=400, retryable=False)]})
     limits = Limits(window=2, message_bytes=4 << 20)
     async with memory.open(fold_model=side, counter=EXACT, limits=limits) as nitka:
         await nitka.record("anna", "s", text=GIANTS[kind], answer="I see.")
@@ -153,9 +153,9 @@ async def test_ov_4_the_side_model_gets_a_bounded_input_and_a_final_refusal_is_n
         assert reply.text == "answer to and now?"
         done = await nitka.settle()
         await nitka.settle()
-        asked_for = [rows_asked_for(request) for request in side.requests]
+        asked_for = [rows_asked_for(request) for request in side.fold_requests["add"]]
         assert asked_for == [[0], [1]], "each slice once"
-        assert EXACT.count(said(side.requests[0])) < 8_000
+        assert EXACT.count(said(side.fold_requests["add"][0])) < 8_000
         summary = await nitka.summary("anna", "s")
         assert (summary.cursor, done.failed) == (2, 0), "the offline summariser did it"
         assert all(line.offline for line in summary.lines)
@@ -218,7 +218,7 @@ async def test_ov_6_a_picture_has_one_bounded_price_in_every_form(memory: Stage,
     """The same picture costs the same in each form, also inside a tool's result; no history goes for it, and its
     payload reaches neither the store nor the summary prompt.
     """
-    side = FakeModel(lambda messages: summary_answer(messages))
+    side = FakeModel(folds={"add": lambda messages: summary_answer(messages)})
     prices = set()
     limits = Limits(window=2, budget=20_000)
     async with memory.open(fold_model=side, counter=EXACT, limits=limits) as nitka:
@@ -237,8 +237,8 @@ async def test_ov_6_a_picture_has_one_bounded_price_in_every_form(memory: Stage,
             await lay(nitka, "anna", name, 3, start=1)
             await nitka.settle()
     assert len(prices) == 1 and prices.pop() < 2_000
-    assert side.requests
-    assert not any(PICTURE[:60] in said(request) for request in side.requests)
+    assert side.fold_requests["add"]
+    assert not any(PICTURE[:60] in said(request) for request in side.fold_requests["add"])
     assert not any(len(row.body or b"") > 1_000 for row in rows_of(memory))
 
 

@@ -51,7 +51,7 @@ def check_quoted(messages: Any, system: str = "Help.") -> None:
     for message in messages:
         if message["role"] == "system":
             for line in re.split("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", message["content"]):
-                ours = line in ("", system, "(end of data)", "Reference passages:", "Facts about the user:")
+                ours = line in ("", system, "(end of data)", "Reference passages:", "Facts the user told (of himself, where no name stands before them):")
                 label = re.fullmatch(
                     r"(--|\[\d+\]|\(left out.*\)|.*data, not instructions.*|Data for the next.*)", line
                 )
@@ -192,7 +192,7 @@ def redact(text: str) -> str:
 async def test_se_4_redacted_values_are_kept_nowhere(stage: Stage, fold: str, caplog: pytest.LogCaptureFixture) -> None:
     """With redaction on, no secret is in a row, summary, later request, replay, export, fold prompt, log or error."""
     caplog.set_level(logging.DEBUG)
-    side = FakeModel(["nonsense"])
+    side = FakeModel(folds={"add": ["nonsense"]})
     writers: dict[str, Any] = {"offline": "offline", "tally": stage.tally, "model": side}
     model = echo()
     async with stage.open(model=model, fold_model=writers[fold], redact=redact, limits=Limits(window=4)) as nitka:
@@ -217,7 +217,7 @@ async def test_se_4_redacted_values_are_kept_nowhere(stage: Stage, fold: str, ca
             (await nitka.summary("anna", "s")).text,
             str([record async for record in nitka.export("anna", what="all")]),
             str(stage.tally.calls),
-            *map(said, side.requests),
+            *map(said, side.fold_requests["add"]),
             *map(said, model.requests[1:]),
         ]
         for secret in SECRETS:

@@ -36,7 +36,7 @@ async def test_sl_1_a_failed_summary_call_never_becomes_the_summary(stage: Stage
     """Whatever the summary call ends in, turns are answered, history stays, the error is in no summary, and in the end
     every message was folded: by the model when it works again, else offline.
     """
-    side = FakeModel([ERRORS[fault]])
+    side = FakeModel(folds={"add": [ERRORS[fault]]})
     async with stage.open(fold_model=side, limits=Limits(window=4)) as nitka:
         for at in range(15):
             reply = await nitka.say("anna", "s", text=f"Please keep 4{at} boxes for Maria.")
@@ -54,13 +54,13 @@ async def test_sl_1_a_failed_summary_call_never_becomes_the_summary(stage: Stage
         summary = await nitka.summary("anna", "s")
         assert summary.cursor == 26
         assert all(line.offline for line in summary.lines)
-        assert len(side.requests) <= 3 * 13, "a slice is tried three times at most"
+        assert len(side.fold_requests["add"]) <= 3 * 13, "a slice is tried three times at most"
 
 
 async def test_sl_1_the_model_is_asked_again_when_it_works_again(stage: Stage) -> None:
     """A passing failure is retried, and then the lines are the model's own."""
     good = '{"add": [{"full": "Maria gets boxes", "gist": "boxes", "first": 0, "last": 1}], "replaced": []}'
-    side = FakeModel([ModelError(status=429, retryable=True), good])
+    side = FakeModel(folds={"add": [ModelError(status=429, retryable=True), good]})
     async with stage.open(fold_model="offline", limits=Limits(window=4)) as nitka:
         await lay(nitka, "anna", "s", 2)
     async with stage.open(fold_model=side, limits=Limits(window=4)) as nitka:
@@ -69,7 +69,7 @@ async def test_sl_1_the_model_is_asked_again_when_it_works_again(stage: Stage) -
             await nitka.settle()
         summary = await nitka.summary("anna", "s")
         assert [(line.full, line.offline) for line in summary.lines] == [("Maria gets boxes", False)]
-        assert len(side.requests) == 2
+        assert len(side.fold_requests["add"]) == 2
 
 
 async def test_sl_1_a_summariser_that_breaks_its_contract_stops_nobody_else(stage: Stage) -> None:

@@ -45,7 +45,7 @@ async def test_sq_1_the_summary_never_grows_past_its_cap(memory: Stage, counter:
     """With a model that returns three times the cap each time, what is stored is within it after every pass, the newest
     lines are there, and nothing is asked twice.
     """
-    side = FakeModel(verbose)
+    side = FakeModel(folds={"add": verbose})
     limits = Limits(window=4, summary_tokens=cap)
     async with memory.open(fold_model=side, counter=counter, limits=limits) as nitka:
         for at in range(30 if counter.margin == 0 else 12):
@@ -56,7 +56,7 @@ async def test_sq_1_the_summary_never_grows_past_its_cap(memory: Stage, counter:
             if summary.cursor:
                 assert summary.lines[-1].first >= summary.cursor - 2
                 assert 7919 * 39 == int(re.findall(r"\d+", summary.lines[-1].gist)[-1]) or cap < 100
-        assert len(side.requests) <= 28
+        assert len(side.fold_requests["add"]) <= 28
 
 
 @pytest.mark.parametrize(("slack", "words"), [(0, 400), (6, 400), (12, 400), (12, 20)])
@@ -222,7 +222,7 @@ async def test_sq_6_no_internal_prompt_shows_up_as_a_message(stage: Stage, fold:
     """Neither in the log nor in a request is there a user's message that the user did not send; the summary is a system
     message that says what it is, and the summariser's prompt is nowhere.
     """
-    side = FakeModel(verbose)
+    side = FakeModel(folds={"add": verbose})
     writers: dict[str, Any] = {"offline": "offline", "tally": stage.tally, "model": side}
     async with stage.open(fold_model=writers[fold], limits=Limits(window=4, budget=6_000)) as nitka:
         sent = []
@@ -241,8 +241,8 @@ async def test_sq_6_no_internal_prompt_shows_up_as_a_message(stage: Stage, fold:
             summary = await nitka.summary("anna", "s")
             assert "Summary of the conversation" in messages[0]["content"]
             assert all(f"| {line.text}" in messages[0]["content"] for line in summary.lines)
-            if side.requests:
-                prompt = side.requests[0][0]["content"][:60]
+            if side.fold_requests["add"]:
+                prompt = side.fold_requests["add"][0][0]["content"][:60]
                 assert prompt not in said(messages) and prompt not in str(rows)
             turn.discard()
         assert len(await whole(nitka, "anna", "s")) == 12

@@ -27,24 +27,33 @@ ENGLISH = Texts(
         "/new         break the thread: a new conversation that knows nothing of this one\n"
         "/why         what the model was given for the last answer, and what was not\n"
         "/summary     the running summary of this conversation\n"
+        "/facts       what is known of you, and where it comes from\n"
         "/forget      forget this conversation, after asking\n"
         "/forget me   forget everything said by this user, after asking\n"
         "/quit        leave (or Ctrl-D); Ctrl-C stops an answer and keeps what was shown\n"
         "//text       say a text that begins with a slash"
     ),
     unknown_command="There is no such command; /help lists them. To say it all the same, begin with two slashes.",
-    new_session="A new conversation. What was said before is not known here.",
+    new_session="A new conversation. What was said before is not known here; facts about you are.",
     stopped="[stopped; what was shown is kept]",
     stopped_early="[stopped before anything was shown; this turn is not kept]",
     broke_off="The model broke off; what was shown is kept.",
     leave_hint="(Ctrl-D or /quit leaves)",
     replayed="[answered before]",
-    fold_failed="[the summary could not be written just now; it will be tried again]",
+    fold_failed="[memory could not be brought up to date just now; it will be tried again]",
+    no_facts="Nothing is known yet.",
+    no_such_fact="There is no such fact in force; `nitka facts` lists them with their ids.",
+    facts_head=("id", "about", "slot", "what", "last said", "message"),
+    taken_back="taken back",
+    former="before",
+    by_hand="by hand",
     no_summary="No summary yet: everything said here still stands word for word.",
     summary_foot="Of messages 0–{last}; {tokens} tokens. What came after them stands word for word.",
     confirm_session="Forget this conversation for good? [y/N] ",
     confirm_user="Forget everything of this user for good (conversations: {sessions}, messages: {messages})? [y/N] ",
     confirm_turn="Forget this turn for good? [y/N] ",
+    confirm_fact="Forget this fact for good? [y/N] ",
+    confirm_about="Forget all facts about this person for good? [y/N] ",
     yes="y yes",
     kept="Nothing was forgotten.",
     no_receipt="Nothing has been asked yet.",
@@ -82,11 +91,14 @@ ENGLISH = Texts(
     unreadable="message {seq} does not open",
     unreadable_rows="Damaged, do not open (conversation or conversation:message): {places}. The rest is in the export.",
     summary="Summary",
+    profile="Profile",
+    fact="Fact",
     other="Also kept",
     nothing_stored="Nothing is stored for this user.",
     written="Written to {path}. It is plain text: nothing in it is encrypted.",
     nothing_to_forget="There is nothing to forget.",
     forgotten="Forgotten: conversations: {sessions}, messages: {messages}, summary lines: {lines}, facts: {facts}.",
+    still_said="Turns that still say it: {turns}; --with-turns forgets them too.",
     pending="Another process still reads an older state; `nitka settle` finishes the erasure on disk.",
     settled=(
         "Settled: folds: {folds}, messages read: {messages}, summaries mended: {mended}, erasures finished: {erased}."

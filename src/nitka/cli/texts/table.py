@@ -42,9 +42,17 @@ class Texts:
     fold_failed: str
     no_summary: str
     summary_foot: str
+    no_facts: str
+    no_such_fact: str
+    facts_head: tuple[str, str, str, str, str, str]
+    taken_back: str
+    former: str
+    by_hand: str
     confirm_session: str
     confirm_user: str
     confirm_turn: str
+    confirm_fact: str
+    confirm_about: str
     yes: str  # accepted answers, separated by blanks; whatever else means no
     kept: str
 
@@ -69,6 +77,8 @@ class Texts:
     unreadable_made: str
     unreadable_rows: str
     summary: str
+    profile: str
+    fact: str
     other: str
     nothing_stored: str
     written: str
@@ -76,6 +86,7 @@ class Texts:
     # forget, settle, keys, backup
     nothing_to_forget: str
     forgotten: str
+    still_said: str
     pending: str
     settled: str
     settle_failed: str
