@@ -1,0 +1,107 @@
+"""What the tests of linked handles and adopted visitors share: a place where nitkas live and die, a store between whose
+calls something else happens, and all that one person can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from nitka import Limits, Nitka
+from nitka.store.port import Store
+from nitka.store.sqlite import SqliteStore
+from nitka.testing import FakeModel, FixedClock, MemoryStore, memory_ring
+from nitka.types import Person
+
+SMALL = Limits(window=4, budget=100_000, backlog=40, wait_seconds=5)
+
+
+class Place:
+    """A medium that outlives its nitkas: memory, or a folder with a SQLite file."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.path = folder / "links.db" if folder else None
+        self.ring = memory_ring()
+        self.clock = FixedClock()
+        self._memory = MemoryStore()
+
+    def store(self) -> Store:
+        return SqliteStore(str(self.path), wait=5) if self.path else self._memory
+
+    def open(self, store: Any = None, **more: Any) -> Nitka:
+        usual = {"model": FakeModel(lambda asked: f"re {asked[-1]['content']}"), "fold_model": "offline"}
+        usual |= {"keys": self.ring, "limits": SMALL, "clock": self.clock}
+        return Nitka.open(store or self.store(), **{**usual, **more})
+
+
+class Between:
+    """A store before whose call number `at` (from 0, counted since `arm`) something else happens, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._at = -1
+        self._act: Callable[[], Awaitable[None]] | None = None
+        self._over = asyncio.Event()
+        self._calls = 0
+        self.keys = _Keys(store.keys, self)
+
+    def __getattr__(self, name: str) -> Any:
+        return self.wrap(getattr(self._store, name), name)
+
+    def wrap(self, method: Any, name: str) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            number, self._calls = self._calls, self._calls + 1
+            if number == self._at and self._act is not None:
+                act, self._act = self._act, None
+                try:
+                    await act()
+                finally:
+                    self._over.set()
+            return await method(*args, **kwargs)
+
+        return method if name in ("start", "close") or not callable(method) else call
+
+    def arm(self, at: int, act: Callable[[], Awaitable[None]]) -> None:
+        self._at, self._act, self._calls = at, act, 0
+
+    async def disarm(self) -> int:
+        """Waits for what was begun, perhaps by a call of the background's; returns how many calls there were."""
+        calls = self._calls
+        if self._act is None:
+            await self._over.wait()
+        self._act = None
+        return calls
+
+
+async def each_moment(meet: Callable[[int], Awaitable[int]]) -> None:
+    """Lets two things meet at each call in turn; `meet` returns how many calls there were."""
+    at, calls = 0, 1
+    while at < calls:
+        calls = await meet(at)
+        at += 1
+
+
+class _Keys:
+    def __init__(self, keys: Any, store: Between) -> None:
+        self._keys = keys
+        self._wrap = store.wrap
+
+    def __getattr__(self, name: str) -> Any:
+        return self._wrap(getattr(self._keys, name), name)
+
+
+async def told(nitka: Nitka, who: str | Person) -> dict[str, list[tuple[str, str]]]:
+    """What was said, session by session: questions and answers."""
+    found = {}
+    for info in await nitka.sessions(who):
+        rows = await nitka.history(who, info.id, limit=1_000_000)
+        assert len(rows) == info.messages
+        assert [row.role for row in rows] == ["user", "assistant"] * (len(rows) // 2)
+        found[info.id] = [(a.text, b.text) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+    return found
+
+
+async def listed(records: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [record async for record in records]
