@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from nitka.app import Nitka
-from nitka.server import chat, errors, responses, visitors
+from nitka.server import chat, errors, loops, native, responses, visitors
 from nitka.server.access import Access
 from nitka.server.edge import Edge
 from nitka.server.rates import Rates
@@ -21,7 +21,13 @@ from nitka.server.service import Options, Service
 from nitka.server.upstream import ModelUpstream, Upstream
 from nitka.world import Clock, monotonic, random_bytes, system_clock
 
-ROUTERS: tuple[APIRouter, ...] = (chat.router, responses.router, visitors.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    chat.router,
+    responses.router,
+    visitors.router,
+    native.router,
+    loops.router,
+)
 
 
 def create_app(
