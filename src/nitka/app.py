@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from nitka import acts, adopting, conversation, editing, exporting, forgetting, links
+from nitka import acts, adopting, conversation, editing, exporting, forgetting, links, retention
 from nitka import facts as facts_of
 from nitka.config import Settings
 from nitka.conversation import Vault
@@ -339,6 +339,9 @@ class Nitka:
             if only is None:
                 return Settled()
         done = await self._folder.run(only)
+        if self._limits.retain_days is not None or self._limits.retain_facts_days is not None:
+            whose = None if only is None else only[0]
+            done = add(done, await retention.expire(self._vault, self._limits, self._turns.clock(), whose))
         return done if only else add(done, Settled(erased=await forgetting.finish_erasures(self._vault)))
 
     async def sessions(self, user: str | Person) -> tuple[SessionInfo, ...]:

@@ -369,7 +369,8 @@ def _appended(vault: Vault, thread: Thread, pair: list[Stored], locked: Locked, 
     info = codec.open_session(thread.owner, locked.session)
     living = info.messages - sum(item.body is not None for item in forgotten) + len(rows)
     at = pair[1].message.at
-    info = replace(info, messages=living, last=max(at, info.last or at))  # a turn of long ago may come late
+    oldest = min(info.oldest or info.started, pair[0].message.at)  # a turn of long ago may come late
+    info = replace(info, messages=living, last=max(at, info.last or at), oldest=oldest)
     return Change(
         append=rows,
         session_body=codec.seal_session(thread.owner, thread.incarnation, head, info),
@@ -464,9 +465,21 @@ class RowsGone(NamedTuple):
     lines: int = 0
 
 
-async def forget_rows(vault: Vault, thread: Thread, first: int, end: int, along: Along) -> RowsGone | None:
+class Expire(NamedTuple):
+    """How rows go by age: what becomes of the summary, and the time of the oldest row that is left."""
+
+    shrink: Callable[[Summary], Summary]
+    oldest: datetime
+
+
+async def forget_rows(
+    vault: Vault, thread: Thread, first: int, end: int, along: Along, *, expire: Expire | None = None
+) -> RowsGone | None:
     """Turns the rows `[first, end)` into tombstones, with the summary lines that rest on them and the watch's memory,
     and with what goes along; None, and nothing is written, where that does not stand any more.
+
+    Rows that go by age take only those lines along that `expire` shrinks away, and leave the watch's memory, in which
+    everything has a life of its own.
     """
     went: list[RowsGone | None] = [RowsGone()]
 
@@ -477,7 +490,7 @@ async def forget_rows(vault: Vault, thread: Thread, first: int, end: int, along:
         if not along.stands(locked):
             went[:] = [None]
             return None
-        change, lines = _rows_gone(vault, thread, locked, first, min(end, locked.head))
+        change, lines = _rows_gone(vault, thread, locked, (first, min(end, locked.head)), expire)
         went[:] = [RowsGone(living, lines)]
         return _with_along(change, along)
 
@@ -486,17 +499,24 @@ async def forget_rows(vault: Vault, thread: Thread, first: int, end: int, along:
     return went[0]
 
 
-def _rows_gone(vault: Vault, thread: Thread, locked: Locked, first: int, end: int) -> tuple[Change, int]:
+def _rows_gone(
+    vault: Vault, thread: Thread, locked: Locked, rows: tuple[int, int], expire: Expire | None
+) -> tuple[Change, int]:
     row, watch = locked.folds.get(SUMMARY), locked.folds.get(WATCH)
-    folds, due = _without(vault, thread, row, first, end - 1)
+    if expire is None:
+        folds, due = _without(vault, thread, row, rows[0], rows[1] - 1)
+        folds = (*folds, _unwatched(thread, watch, locked.head)) if watch else folds
+    else:
+        folds, due = (seal_summary(thread, expire.shrink(read_summary(thread, row))),), ()
     lines = len(read_summary(thread, row).lines) - len(read_summary(thread, folds[0]).lines)
     assert locked.session is not None
     info = codec.open_session(thread.owner, locked.session)
     info = replace(info, messages=info.messages - sum(row.body is not None for row in locked.rows))
+    info = replace(info, oldest=expire.oldest) if expire is not None else info
     change = Change(
         session_body=codec.seal_session(thread.owner, thread.incarnation, locked.head, info),
-        forget=(first, end),
-        folds=(*folds, _unwatched(thread, watch, locked.head)) if watch else folds,
+        forget=rows,
+        folds=folds,
         due=due,
     )
     return change, lines

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from nitka.conversation import FACTS, Vault
@@ -19,7 +20,6 @@ from nitka.errors import Damaged, Forgotten
 from nitka.layers import facts as layer
 from nitka.layers.facts import USER, Category, Fact, Key, RestsOn
 from nitka.layers.facts.wire import from_json, to_json
-from nitka.layers.recall import words_of
 from nitka.notes import Note
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
 from nitka.types import Sealed, Tag
@@ -185,6 +185,8 @@ def written(
 
 
 def _sealed(owner: Owner, fact: Fact, id: Tag, vector: Any) -> tuple[Kept, Piece]:
+    from nitka.layers.recall.facts import words_of  # here: arrays and dictionaries take half a second to load
+
     words = words_of(said_of(fact))
     content = {**to_json(fact), "words": words} | ({"vector": vector} if vector is not None else {})
     piece = codec.seal_piece(owner, Kind.FACT, Piece(FACT, id, Sealed(b"")), codec.pack(content))
@@ -196,9 +198,14 @@ def _row(owner: Owner, facts: Facts) -> FoldRow:
         "mark": f"{facts.mark:x}",
         "notes": [[note.tag.hex(), note.n] for note in facts.notes],
         "embedder": facts.embedder,
+        "oldest": _time(min((one.fact.last_seen for one in facts.kept.values()), default=None)),
     }
     blank = FoldRow(NOBODY, FACTS, facts.cursor, facts.version, Sealed(b""))
     return codec.seal_person_fold(owner, Kind.FACTS, blank, state)
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None
 
 
 def said_of(fact: Fact) -> str:

@@ -361,4 +361,6 @@ def add(a: Settled, b: Settled) -> Settled:
         failed=a.failed + b.failed,
         mended=a.mended + b.mended,
         erased=a.erased + b.erased,
+        expired=a.expired + b.expired,
+        expired_facts=a.expired_facts + b.expired_facts,
     )

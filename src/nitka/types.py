@@ -136,6 +136,8 @@ class Limits:
     fold_tokens_per_day: int | None = None  # given to models by folds; above it the offline summariser works
     wait_seconds: float = 10.0  # for a locked store
     close_seconds: float = 5.0  # given to folds when closing
+    retain_days: float | None = None  # `settle` forgets turns that are older; None keeps them for ever
+    retain_facts_days: float | None = None  # likewise facts, by when they were last said
     cache_seconds: float = 300.0  # opened keys stay in memory
     cache_entries: int = 10_000
     cache_bytes: int = 256 << 20  # opened facts and indexes, of all users
@@ -279,6 +281,7 @@ class SessionInfo:
     started: datetime
     last: datetime | None
     damaged: bool = False
+    oldest: datetime | None = None  # no living message is older
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,3 +381,5 @@ class Settled:
     failed: int = 0
     mended: int = 0  # gaps in summaries written anew
     erased: int = 0  # erasures finished
+    expired: int = 0  # messages that went by age
+    expired_facts: int = 0

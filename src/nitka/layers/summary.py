@@ -64,6 +64,14 @@ def forget(summary: Summary, first: int, last: int, *, count: Count) -> Summary:
     return _write(replace(summary, gaps=gaps), kept, cursor=summary.cursor, count=count, counter=summary.counter)
 
 
+def expire(summary: Summary, lives: Callable[[Line], bool], *, count: Count) -> Summary:
+    """The summary without the lines whose rows live no more. Unlike forgetting this leaves no gaps: what a line said
+    of rows that went by age goes with the line's last row. The cursor stays.
+    """
+    kept = tuple(line for line in summary.lines if lives(line))
+    return _write(summary, kept, cursor=summary.cursor, count=count, counter=summary.counter)
+
+
 def mend(summary: Summary, gap: Range, lines: Sequence[Line], *, cap: int, count: Count, counter: str) -> Summary:
     """The summary with the lines that were written anew for `gap` put in at their place in seq order; the gap is
     closed.

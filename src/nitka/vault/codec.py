@@ -121,6 +121,7 @@ def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo)
         "messages": info.messages,
         "started": micros(info.started),
         "last": micros(info.last) if info.last else None,
+        "oldest": micros(info.oldest) if info.oldest else None,
     }
     return owner.key.seal.seal(pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
 
@@ -137,6 +138,7 @@ def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
         messages=content["messages"],
         started=moment(content["started"]),
         last=moment(content["last"]) if content["last"] is not None else None,
+        oldest=moment(content["oldest"]) if content.get("oldest") is not None else None,
     )
 
 
