@@ -67,6 +67,7 @@ def configured(settings: Settings) -> uvicorn.Config:
         date_header=True,
         proxy_headers=False,
         timeout_graceful_shutdown=max(1, round(serving.grace)),
+        timeout_worker_healthcheck=60,  # one that is starting on a busy machine is not dead
     )
 
 

@@ -31,8 +31,8 @@ def event(value: object, *, name: str = "") -> bytes:
 
 
 class EventStream(Response):
-    """An answer that comes as events, which `events` makes from `source`. Both are closed at the end; `source`, which was
-    asked for its first value already, also where `events` was never begun.
+    """An answer that comes as events, which `events` makes from `source`. Both are closed at the end: `source`, which
+    was asked for its first value already, also where `events` was never begun.
     """
 
     media_type = "text/event-stream"

@@ -88,6 +88,10 @@ class HttpUpstream:
     async def stream(self, body: Body) -> AsyncGenerator[Chunk, None]:
         try:
             async with self._ask(body) as response:
+                if "json" in response.headers.get("content-type", ""):  # an error, or a server that cannot stream
+                    for chunk in _as_chunks(await _answer(response)):
+                        yield chunk
+                    return
                 if response.status_code != httpx.codes.OK:
                     raise _refused(response, await _read(response))
                 async with aclosing(_chunks(response)) as chunks:
@@ -202,6 +206,15 @@ def _usage(counts: Mapping[str, int]) -> dict[str, int]:
 def _only_text(body: Body) -> None:
     if body.get("tools") or body.get("functions"):
         raise Refusal("This server's model takes no tools.", code="unsupported_parameter", param="tools")
+
+
+def _as_chunks(value: Body) -> list[Chunk]:
+    """A whole answer as the chunks of a stream: what it says, and why it ends."""
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+    head = {**value, "object": "chat.completion.chunk", "usage": None}
+    finish = first.get("finish_reason")
+    return [_chunk(head, first.get("message") or {}), _chunk(head, {}, finish if isinstance(finish, str) else "stop")]
 
 
 async def _answer(response: httpx.Response) -> dict[str, Any]:
