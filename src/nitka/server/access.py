@@ -36,6 +36,7 @@ from nitka.vault.seal import Kind, Place, SealKey
 
 USER = "x-nitka-user"
 VISITOR = "x-nitka-visitor"
+SUBSCRIPTION = "ocp-apim-subscription-key"  # where clients of the watch's wire form put their key
 VISITOR_PREFIX = "nv_"
 VISITOR_RATE = 20  # requests a minute of one visitor
 KEPT_KEYS = 1_000
@@ -181,8 +182,9 @@ async def _admitted(request: Request, scopes: tuple[str, ...]) -> Caller:
 
 
 async def _identified(request: Request) -> Caller:
-    given = await _bearer(request)
-    caller = await request.app.state.service.access.caller(given.credentials) if given else None
+    bearer = await _bearer(request)
+    given = bearer.credentials if bearer else request.headers.get(SUBSCRIPTION)
+    caller = await request.app.state.service.access.caller(given) if given else None
     if caller is None:
         told = "The API key is not known." if given else "An API key is needed: Authorization: Bearer nk_..."
         raise Refusal(told, status=401, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})

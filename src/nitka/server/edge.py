@@ -26,7 +26,7 @@ log = logging.getLogger("nitka.server.access")
 errors = logging.getLogger("nitka.server.errors")
 
 UNKNOWN = "-"  # in place of a template: no route has this address
-ALLOWED_HEADERS = "authorization, content-type, idempotency-key, x-nitka-session, x-nitka-visitor"
+ALLOWED_HEADERS = "authorization, content-type, idempotency-key, last-event-id, x-nitka-session, x-nitka-visitor"
 EXPOSED_HEADERS = "x-request-id, x-nitka-receipt, retry-after"
 PREFLIGHT_SECONDS = 600
 
@@ -62,10 +62,11 @@ class Edge:
             else:
                 await self._app(exchange.scope, exchange.receive, exchange.send)
         except Refusal as refusal:
-            await exchange.answer(response_of(refusal))
+            await exchange.answer(response_of(refusal, exchange.scope["path"]))
         except Exception as error:  # noqa: BLE001  # the one place of the server that ends what nobody expected
             tell_unexpected(error, exchange.id)
-            await exchange.answer(response_of(Refusal("Something failed here.", status=500, code="server_error")))
+            failed = Refusal("Something failed here.", status=500, code="server_error")
+            await exchange.answer(response_of(failed, exchange.scope["path"]))
 
     async def _preflight(self, exchange: _Exchange) -> None:
         site = exchange.header(b"origin")
@@ -117,7 +118,7 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if self._over and not self._status:
             self._over = False
-            await self.answer(response_of(self._too_large()))
+            await self.answer(response_of(self._too_large(), self.scope["path"]))
             self._done = True
         if self._done:
             return

@@ -1,7 +1,8 @@
 """Every error as an HTTP answer: the one place that knows statuses.
 
-The form is OpenAI's on every path: {"error": {"message", "type", "param", "code"}}. A message is one of ours and never
-holds what was sent: of a body that does not fit, it names the path and what is wrong there.
+The form is OpenAI's: {"error": {"message", "type", "param", "code"}}; where the watch is asked, whose wire form is
+another's, it is {"statusCode", "message"}. A message is one of ours and never holds what was sent: of a body that does
+not fit, it names the path and what is wrong there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ from nitka import errors
 from nitka.errors import NitkaError
 
 MAX_PATH = 6  # steps of a path into a body that are told
+WATCH_PATHS = (
+    "/parse",
+    "/languages",
+    "/memory/",
+    "/transform",
+    "/detectLanguage",
+    "/similarity",
+    "/compare/",
+    "/helper/",
+)
 
 
 class Refusal(NitkaError):
@@ -82,10 +93,12 @@ def refusal_of(error: NitkaError) -> Refusal:
     return Refusal(str(error), status=status, code=code, headers=headers)
 
 
-def response_of(error: NitkaError) -> JSONResponse:
-    """The answer to a request that ended in one of nitka's errors."""
+def response_of(error: NitkaError, path: str = "") -> JSONResponse:
+    """The answer to a request to `path` that ended in one of nitka's errors."""
     told = refusal_of(error)
     body = body_of(str(told), kind=told.kind, code=told.code, param=told.param)
+    if path.startswith(WATCH_PATHS):
+        body = {"statusCode": told.status, "message": str(told)}
     return JSONResponse(body, status_code=told.status, headers=told.headers)
 
 
@@ -121,18 +134,19 @@ def handle(app: FastAPI) -> None:
 
     async def ours(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, NitkaError)
-        return response_of(error)
+        return response_of(error, request.scope["path"])
 
     async def unfit(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return response_of(validation_refusal(error.errors()))
+        return response_of(validation_refusal(error.errors()), request.scope["path"])
 
     async def other(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         words = {400: "The body could not be read.", 404: "There is nothing at this address.", 405: "Not this method."}
         message = words.get(error.status_code, "The request was refused.")
         code = _CODES.get(error.status_code)
-        return response_of(Refusal(message, status=error.status_code, code=code, headers=error.headers))
+        refusal = Refusal(message, status=error.status_code, code=code, headers=error.headers)
+        return response_of(refusal, request.scope["path"])
 
     app.add_exception_handler(NitkaError, ours)
     app.add_exception_handler(RequestValidationError, unfit)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -14,6 +15,9 @@ from nitka.server.retries import Retries
 from nitka.server.upstream import Upstream
 from nitka.types import Limits
 from nitka.world import Clock
+
+PARSERS = 2
+"""Texts that are analysed at once; what it takes is the processor, and others need it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ class Service:
     options: Options
     limits: Limits
     clock: Clock
+    parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS))
 
 
 def service(request: Request) -> Service:
