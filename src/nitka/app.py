@@ -13,7 +13,7 @@ from dataclasses import astuple, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from nitka import acts, adopting, conversation, editing, exporting, forgetting, links, retention
 from nitka import facts as facts_of
@@ -26,7 +26,6 @@ from nitka.layers.facts import CATEGORIES, Category
 from nitka.layers.summary import to_json as summary_json
 from nitka.learning import Learner
 from nitka.models.choose import choose_chat, choose_embedder
-from nitka.models.embed import Embedder
 from nitka.models.extract import OfflineSummariser, compact, condense
 from nitka.models.extractor import ModelExtractor
 from nitka.models.offline import OfflineChat
@@ -36,8 +35,7 @@ from nitka.models.summariser import ModelSummariser
 from nitka.models.think import strip_think
 from nitka.people import People
 from nitka.profiling import Profiler, profile_of
-from nitka.recalling import Recalling
-from nitka.remembering import Reach
+from nitka.remembering import Reach, Remembering
 from nitka.request.parts import Means
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
@@ -65,6 +63,9 @@ from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing, Ring, RootKeys
 from nitka.watching import Watching
 from nitka.world import Clock, system_clock
+
+if TYPE_CHECKING:
+    from nitka.models.embed import Embedder
 
 
 class Nitka:
@@ -132,8 +133,8 @@ class Nitka:
         writer = fold_model if isinstance(fold_model, Summariser) else _summariser(fold_chat)
         excluded = _categories(exclude)
         watching = Watching(watch or {})
-        recalling = Recalling(choose_embedder(embedder, settings), limits)
-        people = _people(vault, fold_chat, recalling, limits=limits, clock=clock, excluded=excluded)
+        remembering = Remembering(choose_embedder(embedder, settings), limits)
+        people = _people(vault, fold_chat, remembering, limits=limits, clock=clock, excluded=excluded)
         folder = Folder(
             vault,
             model=writer,
@@ -147,7 +148,7 @@ class Nitka:
             vault=vault,
             folder=folder,
             watching=watching,
-            recalling=recalling,
+            remembering=remembering,
             means=Means(counter=counter, compact=compact, condense=condense),
             limits=limits,
             clock=clock,
@@ -169,6 +170,7 @@ class Nitka:
         self._is_open = True
         self._loop = asyncio.get_running_loop()
         self._folder.start()
+        self._turns.remembering.load()
         return self
 
     async def __aexit__(
@@ -185,7 +187,7 @@ class Nitka:
         self._is_open = False
         async with AsyncExitStack() as stack:  # whatever goes wrong, or is cancelled, all the rest is closed too
             stack.push_async_callback(self._vault.store.close)
-            stack.push_async_callback(self._turns.recalling.close)
+            stack.push_async_callback(self._turns.remembering.close)
             for model in self._models:
                 stack.push_async_callback(model.close)
             stack.push_async_callback(self._turns.writing.all_over)
@@ -471,9 +473,8 @@ class Nitka:
         if owner is None or is_blank(query) or k < 1:
             return ()
         now = self._turns.clock()
-        return await self._turns.recalling.search(
-            self._vault, owner, query, session=session, k=k, budget=budget, now=now
-        )
+        recalling = await self._turns.remembering.recalling()
+        return await recalling.search(self._vault, owner, query, session=session, k=k, budget=budget, now=now)
 
     async def link(self, channel: str, handle: str, user: str | Person) -> Handle:
         """Makes `Handle(channel, handle)`, of the user's tenant, one of the user's names: it is accepted wherever the
@@ -526,7 +527,7 @@ class Nitka:
 def _people(
     vault: Vault,
     chat: ChatModel | None,
-    recalling: Recalling,
+    remembering: Remembering,
     *,
     limits: Limits,
     clock: Clock,
@@ -539,12 +540,18 @@ def _people(
         return await affordable(vault, limits, clock, tokens)
 
     learner = Learner(
-        vault=vault, model=model, offline=OfflineExtractor(), limits=limits, afford=afford, excluded=excluded
+        vault=vault,
+        model=model,
+        offline=OfflineExtractor(),
+        limits=limits,
+        afford=afford,
+        excluded=excluded,
+        embeds=remembering.embedder is not None,
     )
     profiler = Profiler(
         vault=vault, model=model, offline=OfflineExtractor(), limits=limits, afford=afford, excluded=excluded
     )
-    return People(vault=vault, learner=learner, profiler=profiler, recalling=recalling)
+    return People(vault=vault, learner=learner, profiler=profiler, remembering=remembering)
 
 
 def _categories(exclude: Collection[str]) -> frozenset[Category]:

@@ -7,11 +7,14 @@ the state of one version first (`Along`), and written only if that version still
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from nitka import conversation, editing, facts, profiling, recalling
+from nitka import conversation, editing, facts, profiling
 from nitka.acts import found_session, lines_of, session_rows
 from nitka.conversation import FACTS, FAR, PERSON, PROFILE, Along, Thread, Vault, find_owner, find_thread
 from nitka.errors import Damaged, Forgotten, StoreBusy
@@ -22,6 +25,9 @@ from nitka.types import Erased, Person
 from nitka.vault.keychain import Owner
 from nitka.world import random_bytes
 
+if TYPE_CHECKING:
+    from nitka.recalling.shelf import Written as IndexWritten
+
 TRIES = 20
 
 
@@ -31,7 +37,7 @@ async def along(vault: Vault, owner: Owner, gone: Collection[int]) -> Along:
     rows = view.person_folds
     known = await facts.load(vault, owner, rows.get(FACTS), whole=False)
     step = await facts.without_rows(vault, owner, known, gone)
-    index = await recalling.without_rows(vault, owner, gone)
+    index = await index_without(vault, owner, gone)
     seen = {kind: row.version for kind, row in rows.items()} | {FACTS: known.version}
 
     def stands(locked: Locked) -> bool:
@@ -98,6 +104,13 @@ async def forget_rows(vault: Vault, thread: Thread, first: int, end: int) -> Era
         if went is not None:
             return Erased(messages=went.rows, lines=went.lines, facts=more.facts if went.rows else 0)
     raise StoreBusy("(The session is written to all the time.)")
+
+
+async def index_without(vault: Vault, owner: Owner, gone: Collection[int]) -> IndexWritten:
+    """What writes the recall index without some rows; see `nitka.recalling.without_rows`."""
+    recalling = await asyncio.to_thread(import_module, "nitka.recalling")
+    written: IndexWritten = await recalling.without_rows(vault, owner, gone)
+    return written
 
 
 async def replaced(vault: Vault, thread: Thread, first: int) -> Along:

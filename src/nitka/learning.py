@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nitka import facts as facts_of
-from nitka.conversation import FACTS, PROFILE, RECALL, Vault
+from nitka.conversation import FACTS, PROFILE, RECALL, VECTORS, Vault
 from nitka.errors import Forgotten, ModelError
 from nitka.facts import Facts
 from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, reconcile
@@ -48,6 +48,7 @@ class Learner:
     limits: Limits
     afford: Afford
     excluded: frozenset[Category] = frozenset()
+    embeds: bool = False  # facts get vectors when there is time
 
     async def fold(self, owner: Owner, *, attempts: int, last_attempt: int) -> tuple[int, bool]:
         """One step. Returns how many rows were read, and whether the offline rules stood in for a model. Raises
@@ -126,6 +127,7 @@ class Learner:
             if not facts_of.stands(locked, known):
                 return None
             due = (FACTS, *others) if locked.n > read.end else others
+            due = (*due, VECTORS) if self.embeds and step.put else due
             return step.change(person_done=(FACTS,), person_due=due)
 
         _, change = await self.vault.store.change(self.vault.scope(owner, FACTS), decide)

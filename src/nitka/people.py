@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nitka.conversation import FACTS, PROFILE, RECALL, VECTORS, Vault
 from nitka.learning import Learner
 from nitka.profiling import Profiler
-from nitka.recalling import Recalling
+from nitka.remembering import Remembering
 from nitka.store.port import Change
 from nitka.types import Settled
 from nitka.vault.keychain import Owner
@@ -22,18 +22,19 @@ class People:
     vault: Vault
     learner: Learner
     profiler: Profiler
-    recalling: Recalling
+    remembering: Remembering
 
     async def work(self, owner: Owner, kind: str, *, attempts: int, last_attempt: int) -> Settled:
         """What the step did. Raises `ModelError` and whatever else has the work tried again."""
+        recalling = await self.remembering.recalling()  # facts too are written with the words they are found by
         if kind == FACTS:
             rows, stood_in = await self.learner.fold(owner, attempts=attempts, last_attempt=last_attempt)
         elif kind == PROFILE:
             rows, stood_in = await self.profiler.fold(owner, attempts=attempts, last_attempt=last_attempt)
         elif kind == RECALL:
-            rows, stood_in = await self.recalling.fold(self.vault, owner), False
+            rows, stood_in = await recalling.fold(self.vault, owner), False
         elif kind == VECTORS:
-            rows, stood_in = await self.recalling.embed(self.vault, owner), False
+            rows, stood_in = await recalling.embed(self.vault, owner), False
         else:  # written by a newer nitka
             await self.vault.store.change(self.vault.scope(owner), lambda _: Change(person_done=(kind,)))
             return Settled()

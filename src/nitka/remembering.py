@@ -1,24 +1,31 @@
 """What a turn is given of the person, beside the session's own layers: profile, facts, recalled passages.
 
 None of it can hold up or spoil an answer: what does not open or is not there in time is left out, and the receipt
-says so.
+says so. Arrays and dictionaries take half a second to load, so recall is loaded beside whatever comes first; until
+it is there, facts are given as they are, the newest first.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
-from nitka.conversation import PROFILE, Vault
-from nitka.errors import Damaged
+from nitka import facts as facts_of
+from nitka.conversation import FACTS, PROFILE, Vault
+from nitka.errors import Damaged, NitkaError
 from nitka.layers.facts import Category
 from nitka.profiling import read_profile
-from nitka.recalling import Recalling
 from nitka.store.port import FoldRow
-from nitka.types import Passage
+from nitka.types import Limits, Passage
 from nitka.vault.keychain import Owner
+
+if TYPE_CHECKING:
+    from nitka.models.embed import Embedder
+    from nitka.recalling import Recalling
 
 Reach = Literal["session", "user", "off"]
 REACHES: tuple[Reach, ...] = ("session", "user", "off")
@@ -48,20 +55,81 @@ class Remembered:
     notes: tuple[str, ...] = ()
 
 
-async def remembered(
-    vault: Vault,
-    recalling: Recalling,
-    owner: Owner,
-    rows: Mapping[str, FoldRow],
-    wanted: Wanted,
-    excluded: frozenset[Category],
-) -> Remembered:
-    """What bears on the question. `rows` are the person's folds in the snapshot of the turn."""
-    notes: list[str] = []
-    profile = ""
-    try:
-        profile = read_profile(owner, rows.get(PROFILE)).text
-    except Damaged:
-        notes.append("the profile does not open")
-    found = await recalling.recollect(vault, owner, rows, wanted, excluded)
-    return Remembered(profile=profile, facts=found.facts, recalled=found.recalled, notes=(*notes, *found.notes))
+class Remembering:
+    """One process's way to what is remembered of people. `embedder` is None where recall goes by words alone; it is
+    closed with this.
+    """
+
+    def __init__(self, embedder: Embedder | None, limits: Limits) -> None:
+        self.embedder = embedder
+        self._limits = limits
+        self._loading: asyncio.Task[Recalling] | None = None
+
+    def load(self) -> asyncio.Task[Recalling]:
+        """Begins to load recall, if that has not begun."""
+        if self._loading is None:
+            self._loading = asyncio.get_running_loop().create_task(self._load(), name="nitka-recall-load")
+        return self._loading
+
+    async def recalling(self) -> Recalling:
+        """Recall, loaded."""
+        return await asyncio.shield(self.load())
+
+    async def _load(self) -> Recalling:
+        module = await asyncio.to_thread(import_module, "nitka.recalling")
+        await asyncio.to_thread(module.warm)
+        recalling: Recalling = module.Recalling(self.embedder, self._limits)
+        return recalling
+
+    async def remembered(
+        self,
+        vault: Vault,
+        owner: Owner,
+        rows: Mapping[str, FoldRow],
+        wanted: Wanted,
+        excluded: frozenset[Category],
+    ) -> Remembered:
+        """What bears on the question. `rows` are the person's folds in the snapshot of the turn."""
+        notes: list[str] = []
+        profile = ""
+        try:
+            profile = read_profile(owner, rows.get(PROFILE)).text
+        except Damaged:
+            notes.append("the profile does not open")
+        if FACTS not in rows and (wanted.recall == "off" or (wanted.recall == "session" and not wanted.before)):
+            return Remembered(profile=profile, notes=tuple(notes))
+        task = self.load()
+        if not task.done():
+            await asyncio.wait([task], timeout=self._limits.recall_wait)
+        if not task.done():
+            facts, said = await self._unranked(vault, owner, rows, excluded)
+            return Remembered(profile=profile, facts=facts, notes=(*notes, *said))
+        found = await task.result().recollect(vault, owner, rows, wanted, excluded)
+        return Remembered(profile=profile, facts=found.facts, recalled=found.recalled, notes=(*notes, *found.notes))
+
+    async def _unranked(
+        self, vault: Vault, owner: Owner, rows: Mapping[str, FoldRow], excluded: frozenset[Category]
+    ) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+        """Facts while recall is being loaded: the newest, as far as there is room."""
+        note = "recall is being loaded: nothing was looked for, facts are the newest"
+        try:
+            known = await facts_of.load(vault, owner, rows.get(FACTS))
+        except NitkaError as error:
+            return (), (f"facts left out: {type(error).__name__}",)
+        room, chosen = self._limits.facts_tokens, list[Passage]()
+        for one in sorted(known.current(excluded), key=lambda one: one.fact.when, reverse=True):
+            text = facts_of.said_of(one.fact)
+            room -= vault.count(text) + 2
+            if room < 0:
+                break
+            chosen.append(Passage(text))
+        return tuple(chosen), (note,)
+
+    async def close(self) -> None:
+        """Ends loads and closes the embedder."""
+        if self._loading is None:
+            if self.embedder is not None:
+                await self.embedder.close()
+            return
+        recalling = await asyncio.shield(self._loading)
+        await recalling.close()

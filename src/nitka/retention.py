@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from nitka import conversation, facts, forgetting, recalling
+from nitka import conversation, facts, forgetting
 from nitka.acts import PAGE, session_rows
 from nitka.conversation import FACTS, RECALL, SUMMARY, Along, Expire, Thread, Vault, known_owner, read_summary
 from nitka.errors import Damaged, Forgotten, StoreBusy
@@ -151,7 +151,7 @@ async def _whole_session(vault: Vault, thread: Thread, head: int, ns: frozenset[
 
 async def _index_without(vault: Vault, owner: Owner, ns: frozenset[int]) -> Along:
     """The recall index without some rows."""
-    index = await recalling.without_rows(vault, owner, ns)
+    index = await forgetting.index_without(vault, owner, ns)
     before = {row.kind: row.version - 1 for row in index.folds}
 
     def stands(locked: Locked) -> bool:

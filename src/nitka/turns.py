@@ -14,8 +14,7 @@ from nitka.door import as_moment, as_user, as_zone, clean_text, cut, sound
 from nitka.errors import BadInput, StoreBusy, StoreError
 from nitka.folds import Folder
 from nitka.layers.facts import Category
-from nitka.recalling import Recalling
-from nitka.remembering import REACHES, Reach, Remembered, Wanted, remembered
+from nitka.remembering import REACHES, Reach, Remembered, Remembering, Wanted
 from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
 from nitka.store.port import Look
@@ -58,7 +57,7 @@ class Turns:
     vault: Vault
     folder: Folder
     watching: Watching
-    recalling: Recalling
+    remembering: Remembering
     means: Means
     limits: Limits
     clock: Clock
@@ -148,7 +147,7 @@ class Turns:
             zone=ask.zone,
             recall=ask.recall,
         )
-        return await remembered(self.vault, self.recalling, owner, rows, wanted, self.excluded)
+        return await self.remembering.remembered(self.vault, owner, rows, wanted, self.excluded)
 
     def write(self, ask: Ask, turn: Turn, answer: str) -> Coroutine[Any, Any, None]:
         """Writes the two rows, and lets the turn know what was stored. From this call on, before it is awaited, the

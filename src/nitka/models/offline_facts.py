@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from nitka.layers.facts import Candidate, Fact, extract
@@ -10,12 +11,12 @@ from nitka.types import Message
 
 
 class OfflineExtractor:
-    """English and Russian; see `layers.facts.rules`."""
+    """English and Russian; see `layers.facts.rules`. Works in a thread: the first use of a language loads its rules."""
 
     name = "offline"
 
     async def extract(self, messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple[Candidate, ...]:
-        return extract(messages, known=known)
+        return await asyncio.to_thread(extract, messages, known=known)
 
     async def profile(
         self,
@@ -26,4 +27,4 @@ class OfflineExtractor:
         cap: int,
         count: Callable[[str], int],
     ) -> str:
-        return offline_profile(messages, known, cap=cap, count=count)
+        return await asyncio.to_thread(offline_profile, messages, known, cap=cap, count=count)

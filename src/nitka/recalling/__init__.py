@@ -8,8 +8,14 @@ into memory beside the answer's path and dropped again (`memory`), and searched 
 It knows the facts of a person only to rank them for a question and to give them vectors.
 """
 
+from nitka.layers.recall import installed
 from nitka.recalling.asking import Recollected
 from nitka.recalling.service import Recalling
 from nitka.recalling.shelf import without_rows
 
-__all__ = ["Recalling", "Recollected", "without_rows"]
+__all__ = ["Recalling", "Recollected", "warm", "without_rows"]
+
+
+def warm() -> None:
+    """Opens the dictionaries, once a process."""
+    installed()("words", "en")
