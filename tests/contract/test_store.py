@@ -416,6 +416,18 @@ async def test_an_owner_of_another_incarnation_is_not_erased(store: Store) -> No
     assert len((await everything(store)).rows) == 2
 
 
+async def test_an_owner_is_erased_only_if_nothing_was_added_since_he_was_looked_at(store: Store) -> None:
+    await start(store, turns=1)
+    look = Look(owner=ANNA, session=HOME, from_n=(0, 9), limit=9)
+    before = await store.view(look)
+    await store.change(scope(), turn("meanwhile"))
+    assert await store.erase_owner(ANNA, LIFE, still=(look, before)) == Went()
+    now = await store.view(look)
+    assert len(now.rows) == 4
+    assert await store.erase_owner(ANNA, NEXT_LIFE, still=(look, now)) == Went()
+    assert await store.erase_owner(ANNA, LIFE, still=(look, now)) == Went(owners=1, sessions=1, messages=4)
+
+
 async def test_an_owner_who_comes_back_begins_anew(store: Store) -> None:
     await start(store, turns=2)
     await store.erase_owner(ANNA, LIFE)
