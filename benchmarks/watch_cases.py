@@ -55,7 +55,8 @@ def _turns(case: Mapping[str, Any], between: int) -> Iterator[tuple[int, Mapping
 
 
 def _speaker(case: Mapping[str, Any], name: str) -> dict[str, str]:
-    return {"id": name, "role": "assistant"} if case.get("kind") == "pos_llm" and name == "B" else {"id": name}
+    told = case.get("kind") == "pos_llm" and name == "B"
+    return {"id": name, "role": "assistant"} if told or name == "assistant" else {"id": name}
 
 
 def _cases(paths: list[Path], half: str) -> Iterator[dict[str, Any]]:

@@ -90,7 +90,8 @@ def corpus(path: Path, half: str = "odd") -> list[Talk]:
 
 
 def _role(case: dict[str, Any], speaker: str) -> str:
-    return "assistant" if case.get("kind") == "pos_llm" and speaker == "B" else ""
+    told = case.get("kind") == "pos_llm" and speaker == "B"
+    return "assistant" if told or speaker == "assistant" else ""
 
 
 def spliced(talks: Sequence[Talk], length: int, count: int, seed: int = 7) -> Iterator[tuple[Turn, ...]]:
