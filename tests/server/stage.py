@@ -7,6 +7,7 @@ import http.server
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -190,6 +191,13 @@ class Stage:
         self.script.go.set()
         while self.clients:
             self.clients.pop().close()
+
+    def idle(self) -> None:
+        """Waits until the server has nothing to do."""
+        until = time.monotonic() + 30
+        while self.running.server.server_state.tasks and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not self.running.server.server_state.tasks
 
     @property
     def service(self) -> Service:
