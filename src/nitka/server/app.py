@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from nitka.app import Nitka
-from nitka.server import chat, errors, loops, native, parsing, responses, visitors
+from nitka.server import chat, errors, loops, me, mine, native, parsing, responses, visitors
 from nitka.server.access import Access
 from nitka.server.edge import Edge
 from nitka.server.rates import Rates
@@ -28,6 +28,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     native.router,
     loops.router,
     parsing.router,
+    me.router,
+    mine.router,
 )
 
 

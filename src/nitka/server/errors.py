@@ -55,6 +55,7 @@ class Refusal(NitkaError):
 STATUS: Mapping[type[NitkaError], tuple[int, str]] = {
     errors.OverBudget: (400, "context_length_exceeded"),
     errors.KeyReused: (422, "turn_key_reused"),
+    errors.AlreadyKnown: (409, "already_known"),
     errors.BadId: (400, "bad_id"),
     errors.BadText: (400, "bad_text"),
     errors.BadInput: (400, "bad_input"),

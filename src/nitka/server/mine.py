@@ -1,0 +1,135 @@
+"""`/v1/me`, what is changed of a person: facts by hand, links of channels, taking over a visitor, forgetting.
+
+What is forgotten is named in the body, all of it: no default, and no header that a client sends with every request,
+ever widens what goes. The answer has the true counts. A widget's visitor may take back and forget what is his own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.responses import Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from nitka.server.access import Admin, Caller, require, routes
+from nitka.server.errors import Refusal
+from nitka.server.people import person_of
+from nitka.server.service import Shared
+from nitka.server.told import Json
+from nitka.types import User
+
+VISITOR = "visitor:"
+
+Owning = Annotated[Caller, Depends(require("admin", "widget"))]
+
+router = routes()
+
+
+class Body(BaseModel):
+    """What every body of these routes may say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: str | None = Field(default=None, description="Whose it is; or the header X-Nitka-User.")
+
+
+class FactBody(Body):
+    slot: str = Field(max_length=512, description="Dotted words, such as home.city.")
+    value: str
+    about: str = Field(default="user", max_length=512, description="The user, or the name of somebody else.")
+    at: AwareDatetime | None = None
+
+
+class OneFact(Body):
+    fact: str = Field(max_length=512, description="Its id.")
+    at: AwareDatetime | None = None
+
+
+class HandleBody(Body):
+    channel: str
+    handle: str
+
+
+class AdoptBody(Body):
+    visitor: str = Field(description="The visitor's id, as it was made for a widget.")
+
+
+class ForgetBody(Body):
+    """What shall go: one of `everything`, `session` (and perhaps its `turn`), `fact`, `about`."""
+
+    everything: bool = Field(default=False, description="The person, with all that is kept of him.")
+    session: str | None = None
+    turn: int | None = Field(default=None, ge=0, le=1 << 53, description="The number of either of its rows.")
+    fact: str | None = Field(default=None, max_length=512)
+    about: str | None = Field(default=None, max_length=512, description="All facts about a named other.")
+    with_turns: bool = Field(default=False, description="With a fact or a name: the turns that say it too.")
+
+
+@router.post("/v1/me/facts", tags=["Me"])
+async def set_fact(body: FactBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Sets a fact by hand; only newer words of the person's override it."""
+    person = await person_of(request, caller, body.user)
+    fact = await shared.nitka.set_fact(person, body.slot, body.value, about=body.about, at=body.at)
+    return Json(asdict(fact))
+
+
+@router.post("/v1/me/facts/retract", tags=["Me"])
+async def retract_fact(body: OneFact, request: Request, caller: Owning, shared: Shared) -> Response:
+    """Switches a fact off: it stays as history, is given to no request, and no earlier message brings it back."""
+    person = await person_of(request, caller, body.user)
+    return Json({"retracted": await shared.nitka.retract_fact(person, body.fact, at=body.at)})
+
+
+@router.post("/v1/me/links", tags=["Me"])
+async def link(body: HandleBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Makes a handle of a channel one of the person's names. One that has memory of its own is a 409, with counts."""
+    person = await person_of(request, caller, body.user)
+    handle = await shared.nitka.link(body.channel, body.handle, person)
+    return Json({"channel": handle.channel, "handle": handle.id})
+
+
+@router.post("/v1/me/links/remove", tags=["Me"])
+async def unlink(body: HandleBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Makes the handle a person of its own again; what was said stays."""
+    person = await person_of(request, caller, body.user)
+    return Json({"removed": await shared.nitka.unlink(body.channel, body.handle, person)})
+
+
+@router.post("/v1/me/adopt", tags=["Me"])
+async def adopt(body: AdoptBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Makes what is remembered of a widget's visitor the person's; then the visitor is forgotten. The caller vouches
+    that they are one.
+    """
+    person = await person_of(request, caller, body.user)
+    if not body.visitor.startswith(VISITOR):
+        raise Refusal("visitor: not the id of a widget's visitor.", code="invalid_value", param="visitor")
+    return Json(asdict(await shared.nitka.adopt(User(body.visitor, caller.tenant), person)))
+
+
+@router.post("/v1/me/forget", tags=["Me"])
+async def forget(body: ForgetBody, request: Request, caller: Owning, shared: Shared) -> Response:
+    """Forgets what the body names, with everything made from it; says what really went."""
+    person = await person_of(request, caller, body.user)
+    if (body.everything, body.session, body.fact, body.about) == (False, None, None, None):
+        raise Refusal("Name what shall go: everything, session, fact or about.", code="nothing_named")
+    if body.everything and (body.session, body.turn, body.fact, body.about) != (None, None, None, None):
+        raise Refusal("everything goes with nothing else.", code="invalid_value", param="everything")
+    erased = await shared.nitka.forget(
+        person,
+        session=body.session,
+        turn=body.turn,
+        fact=body.fact,
+        about=body.about,
+        with_turns=body.with_turns,
+    )
+    return Json(asdict(erased))
+
+
+@router.delete("/v1/me", tags=["Me"])
+async def delete(request: Request, caller: Owning, shared: Shared) -> Response:
+    """Forgets the person, with all that is kept of him; says what really went."""
+    if "x-nitka-session" in request.headers:
+        raise Refusal("DELETE /v1/me is the whole person. For a session: POST /v1/me/forget.", code="two_meanings")
+    return Json(asdict(await shared.nitka.forget(await person_of(request, caller))))
