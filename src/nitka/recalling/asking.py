@@ -214,8 +214,11 @@ class Asker:
             before=wanted.before,
             elsewhere=wanted.recall == "user",
         )
-        facts = await asyncio.to_thread(self._ranked, vault, query, ready)
-        hits = await asyncio.to_thread(self._searched, query, ready.indexes(), K)
+
+        def look() -> tuple[tuple[Passage, ...], list[Hit]]:
+            return self._ranked(vault, query, ready), self._searched(query, ready.indexes(), K)
+
+        facts, hits = await asyncio.to_thread(look)
         if not hits:
             return facts, ()
         numbers = {n for hit in hits for n in (hit.n, hit.n + 1 - 2 * (hit.seq % 2))}

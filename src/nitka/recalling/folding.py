@@ -26,12 +26,15 @@ from nitka.vault.keychain import Owner
 
 ROWS = 64  # read for one step at most
 CHARS = 200_000  # of their texts, about, but at least one row: a second of work
-VECTORS_AT_ONCE = 64  # texts embedded in one work: some seconds
+VECTORS_AT_ONCE = 128  # texts embedded in one work: some seconds
 TOGETHER = 16  # of them given to the embedder in one call
 TRIES = 20
 
 Place = tuple[int, int]
 """A row by its n, and the character where a passage begins in it."""
+
+Vectors = Mapping[Place, npt.NDArray[np.float32] | None]
+"""Vectors by place; None where there cannot be one."""
 
 
 async def fold(vault: Vault, owner: Owner, limits: Limits, embedder: str) -> int:
@@ -191,25 +194,32 @@ async def _embedded(vault: Vault, owner: Owner, before: Ledger, part: Part, embe
     texts = {(n, start): rows[n].message.text[start:end] for (n, start), end in chosen if n in rows}
     found = dict(zip(texts, await _vectors(embedder, list(texts.values())), strict=True))
     vectors = {place: found.get(place) for place, _ in chosen}
+    if await _put(vault, owner, vectors, embedder.name, before, {part.id: old}):
+        return len(found)
     for _ in range(TRIES):
-        if await _put(vault, owner, vectors, embedder.name):
+        if await _put_again(vault, owner, vectors, embedder.name):
             return len(found)
     return 0
 
 
-async def _put(
-    vault: Vault, owner: Owner, vectors: Mapping[Place, npt.NDArray[np.float32] | None], embedder: str
-) -> bool:
+async def _put_again(vault: Vault, owner: Owner, vectors: Vectors, embedder: str) -> bool:
     """Writes vectors into whichever parts hold their passages now."""
     before, _ = await read_ledger(vault, owner)
-    parts = ledger.holding(before, [n for n, _ in vectors])
+    parts = ledger.holding(before, {n for n, _ in vectors})
     try:
         segments = await read_parts(vault, owner, parts, version=before.version, damaged=True)
     except Moved:
         return False
+    return await _put(vault, owner, vectors, embedder, before, segments)
+
+
+async def _put(
+    vault: Vault, owner: Owner, vectors: Vectors, embedder: str, before: Ledger, segments: Mapping[int, Segment]
+) -> bool:
+    """Writes vectors into these segments, if the ledger is still that one."""
     step = ledger.begun(before)
-    for part in parts:
-        if part.id in segments and any(place in vectors for place in places(segments[part.id])):
+    for part in (part for part in before.parts if part.id in segments):
+        if any(place in vectors for place in places(segments[part.id])):
             made = await asyncio.to_thread(given, segments[part.id], vectors, embedder)
             step = ledger.add(ledger.remove(step, [part]), made)
     return await _replaced(vault, owner, step)

@@ -21,7 +21,7 @@ from nitka.layers.facts import Category
 from nitka.layers.recall import Index, Lemmas, Segment, facts_index, index, installed, passages, plain, segment
 from nitka.layers.recall.index import NEWEST
 from nitka.layers.recall.ledger import Ledger
-from nitka.recalling.shelf import KINDS, Said, opened_part, read_ledger, read_pieces
+from nitka.recalling.shelf import Said, kind_of, opened_part, read_ledger, read_pieces
 from nitka.store.port import Piece
 from nitka.types import Tag
 from nitka.vault.keychain import Owner
@@ -31,7 +31,6 @@ log = logging.getLogger("nitka")
 LOADING = "recall loading"
 TAIL = "recall tail"
 FACTS_INDEX = "facts index"
-FEW = 50  # facts whose index is made at once; for more it takes a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,7 +116,7 @@ class Memories:
     async def _read(self, vault: Vault, owner: Owner, ledger: Ledger, known: Mapping[int, Segment]) -> Memory:
         """The newest index; segments that are `known` are not opened again."""
         kinds, pieces = set[str](), dict[Tag, Piece]()
-        while not (missing := {KINDS[part.level] for part in ledger.parts if part.id not in known}) <= kinds:
+        while not (missing := {kind_of(part) for part in ledger.parts if part.id not in known}) <= kinds:
             kinds |= missing
             ledger, pieces = await read_pieces(vault, owner, kinds)
 
@@ -158,19 +157,16 @@ async def facts_ready(
     known: tuple[tuple[Kept, ...], Index] | None = cache.get(owner.id, owner.incarnation, FACTS_INDEX, facts.version)
     if known is not None:
         return known
-    current = sorted(facts.current(excluded), key=lambda one: one.fact.when)
 
-    def build() -> Index:
-        mine = bool(embedder) and facts.embedder == embedder
-        vectors = [one.vector for one in current] if mine else []
-        return facts_index(
-            [said_of(one.fact) for one in current], [one.words for one in current], vectors, embedder=embedder
-        )
+    def build() -> tuple[tuple[Kept, ...], Index]:
+        current = sorted(facts.current(excluded), key=lambda one: one.fact.when)
+        texts, words = [said_of(one.fact) for one in current], [one.words for one in current]
+        vectors = [one.vector for one in current] if embedder and facts.embedder == embedder else []
+        return tuple(current), facts_index(texts, words, vectors, embedder=embedder)
 
-    made = await asyncio.to_thread(build) if len(current) > FEW else build()
-    ready = tuple(current), made
+    ready = await asyncio.to_thread(build)
     if cache.get(owner.id, owner.incarnation, FACTS, facts.version) is facts:  # not dropped meanwhile
-        cache.put(owner.id, owner.incarnation, FACTS_INDEX, facts.version, ready, size=_bytes(made))
+        cache.put(owner.id, owner.incarnation, FACTS_INDEX, facts.version, ready, size=_bytes(ready[1]))
     return ready
 
 

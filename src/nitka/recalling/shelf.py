@@ -2,7 +2,8 @@
 
 A piece is bound to its number, which is used once, and to the owner's incarnation; the ledger names every piece that
 is there. So a segment can neither be brought back nor put in another's place, and one that is missing is `Damaged`.
-Pieces are kept under a kind a level, so that a fold, which mostly touches small ones, reads no others.
+Pieces are kept under a kind a level, and the large ones of the last level under several, so that whoever touches one
+reads hardly any other.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from nitka.vault.seal import Kind
 
 log = logging.getLogger("nitka")
 
-KINDS = tuple(f"segment{level}" for level in range(len(LEVELS) + 1))
-"""The kinds of the pieces, by level."""
+SHELVES = 16  # for the segments of the last level, a megabyte each
+KINDS = (*(f"segment{level}" for level in range(len(LEVELS))), *(f"segments{shelf}" for shelf in range(SHELVES)))
+"""All kinds of pieces."""
 
 
 class Moved(Exception):
@@ -50,6 +52,11 @@ class Written(NamedTuple):
 def piece_id(number: int) -> Tag:
     """A segment's number as the store takes it."""
     return Tag(number.to_bytes(16, "big"))
+
+
+def kind_of(part: Part) -> str:
+    """The kind under which a part's piece is kept."""
+    return KINDS[part.level if part.level < len(LEVELS) else len(LEVELS) + part.id % SHELVES]
 
 
 def opened(owner: Owner, row: FoldRow | None) -> Ledger:
@@ -83,7 +90,7 @@ async def read_pieces(vault: Vault, owner: Owner, kinds: Collection[str]) -> tup
 def opened_part(owner: Owner, part: Part, pieces: Mapping[Tag, Piece]) -> Segment:
     """A part's segment. Raises `Damaged`, also where its piece is missing."""
     piece = pieces.get(piece_id(part.id))
-    if piece is None or piece.kind != KINDS[part.level]:
+    if piece is None or piece.kind != kind_of(part):
         raise Damaged(f"(segment {part.id})")
     return from_bytes(codec.open_piece(owner, Kind.SEGMENT, piece))
 
@@ -96,7 +103,7 @@ async def read_parts(
     """
     if not parts:
         return {}
-    now, pieces = await read_pieces(vault, owner, {KINDS[part.level] for part in parts})
+    now, pieces = await read_pieces(vault, owner, {kind_of(part) for part in parts})
     if now.version != version:
         raise Moved
     found: dict[int, Segment] = {}
@@ -113,15 +120,15 @@ async def read_parts(
 def written(owner: Owner, step: Step) -> Written:
     """The step sealed."""
     after = step.ledger
-    levels = {part.id: part.level for part in after.parts}
+    parts = {part.id: part for part in after.parts}
     blank = FoldRow(NOBODY, RECALL, after.cursor, after.version, Sealed(b""))
     put = tuple(
         codec.seal_piece(
-            owner, Kind.SEGMENT, Piece(KINDS[levels[number]], piece_id(number), Sealed(b"")), to_bytes(made)
+            owner, Kind.SEGMENT, Piece(kind_of(parts[number]), piece_id(number), Sealed(b"")), to_bytes(made)
         )
         for number, made in step.put.items()
     )
-    drop = tuple((KINDS[part.level], piece_id(part.id)) for part in step.drop)
+    drop = tuple((kind_of(part), piece_id(part.id)) for part in step.drop)
     return Written(put, drop, (codec.seal_person_fold(owner, Kind.RECALL, blank, ledger.to_json(after)),))
 
 
@@ -171,8 +178,10 @@ async def _emptied(vault: Vault, owner: Owner) -> Step:
     if view.incarnation != owner.incarnation or row is None:
         raise Moved
     log.warning("a recall index does not open; it is taken out")
-    found = [(level, piece) for level, kind in enumerate(KINDS) for piece in view.pieces.get(kind, ())]
-    parts = [Part(int.from_bytes(piece.id, "big"), level, 0, 0, 0, 0, "", "") for level, piece in found]
+    found = [
+        (min(place, len(LEVELS)), piece) for place, kind in enumerate(KINDS) for piece in view.pieces.get(kind, ())
+    ]
+    parts = [Part(int.from_bytes(piece.id), level, 0, 0, 0, 0, "", "") for level, piece in found]
     number = max((part.id for part in parts), default=-1) + 1
     bare = Ledger(cursor=row.cursor, version=row.version, number=number, parts=tuple(parts))
     return ledger.remove(ledger.begun(bare, purges=True), parts)

@@ -60,9 +60,7 @@ class Matches:
 def match(index: Index, keys: Array) -> Matches:
     """Where the question's terms stand. Work grows with the terms of the question, not with the vocabulary."""
     wanted = np.unique(keys)
-    at = np.searchsorted(index.vocabulary, wanted)
-    known = at < len(index.vocabulary)
-    known[known] = index.vocabulary[at[known]] == wanted[known]
+    at, known = np.searchsorted(index.vocabulary, wanted), index.knows(wanted)
     first, last = index.posting_at[at * known], index.posting_at[at * known + known]
     frequency = np.where(known, last - first, 0)
     weight = np.log1p((max(len(index), FEW) - frequency + 0.5) / (frequency + 0.5))

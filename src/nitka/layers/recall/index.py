@@ -54,6 +54,13 @@ class Index:
     def __len__(self) -> int:
         return len(self.chars)
 
+    def knows(self, keys: Array) -> Array:
+        """Which of some terms stand anywhere in the index."""
+        at = np.searchsorted(self.vocabulary, keys)
+        known = at < len(self.vocabulary)
+        known[known] = self.vocabulary[at[known]] == keys[known]
+        return np.asarray(known)
+
     def terms_of(self, place: int) -> Array:
         """The distinct terms of one passage."""
         return self.term[self.term_at[place] : self.term_at[place + 1]]

@@ -63,7 +63,8 @@ def understand(query: Query, index: Index, lemmas: Lemmas) -> Wanted:
     wanted = np.unique(keys(terms(" ".join(word for word in found if word not in names), lemmas)))
     spans, said = read_dates(query.text, local_day(query.now, query.zone) if query.now else None)
     # Words of a date are looked for where somebody used them; where nobody did, the date has already spoken.
-    unused = np.setdiff1d(keys(terms(said, lemmas)), index.vocabulary)
+    dated = np.unique(keys(terms(said, lemmas)))
+    unused = dated[~index.knows(dated)]
     return Wanted(keys=np.setdiff1d(wanted, unused), speakers=named if len(named) == 1 else (), spans=spans)
 
 
