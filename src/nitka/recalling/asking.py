@@ -167,11 +167,13 @@ class Asker:
         excluded: frozenset[Category],
         ready: Ready,
     ) -> None:
+        await asyncio.to_thread(installed)  # dictionaries take half a second, once
         known = await facts_of.load(vault, owner, rows.get(FACTS))
         ready.facts = await facts_ready(vault, owner, known, excluded, self._name)
 
     async def _passages(self, vault: Vault, owner: Owner, row: FoldRow | None, wanted: Question, ready: Ready) -> None:
         """The index, and what it has not read yet."""
+        await asyncio.to_thread(installed)
         ledger = opened(owner, row)
         memory = self.memories.held(vault, owner, ledger.epoch)
         if memory is None and ledger.parts:
@@ -255,6 +257,7 @@ class Asker:
         """Passages for a caller who waits as long as it takes. `budget` is in characters. Raises `Damaged` where the
         index does not open, `Forgotten`.
         """
+        await asyncio.to_thread(installed)
         ledger, _ = await read_ledger(vault, owner)
         memory = await asyncio.shield(self.memories.load(vault, owner))
         if memory.ledger.epoch < ledger.epoch:  # it was being loaded while something was forgotten

@@ -41,6 +41,7 @@ async def fold(vault: Vault, owner: Owner, limits: Limits, embedder: str) -> int
     """One step of the index: the oldest rows not yet in it, up to those of the window, become words. Returns how many
     rows were read into what was written; 0 also where somebody else was faster, or nothing was due.
     """
+    await asyncio.to_thread(installed)  # dictionaries take half a second, once
     before, view = await read_ledger(vault, owner)
     lag = limits.window + limits.recall_slack
     end = view.n - limits.window
@@ -129,6 +130,7 @@ async def embed(vault: Vault, owner: Owner, embedder: Embedder | None) -> int:
     vectors, the newest first. Returns how many. Raises `ModelError`; then it is due still.
     """
     name = embedder.name if embedder is not None else ""
+    await asyncio.to_thread(installed)  # dictionaries take half a second, once
     before, _ = await read_ledger(vault, owner)
     known = await facts.load(vault, owner)
     try:
