@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import httpx
@@ -183,6 +184,11 @@ class Stage:
     clients: list[httpx.Client] = field(default_factory=list)
     users: set[User] = field(default_factory=lambda: {User("anna")})
 
+    @cached_property
+    def plain(self) -> httpx.Client:
+        """An HTTP client without a key."""
+        return httpx.Client(base_url=self.url, timeout=30)
+
     def clear(self) -> None:
         """As if nothing had been said yet: for the next test."""
         for user in self.users:
@@ -212,6 +218,7 @@ class Stage:
         """A new API key."""
         grant = keys.grant_of(scopes=scopes or ("turns",), tenant=tenant, **{"rate": 1_000_000, **more})
         secret = keys.secret_of(grant.kind, random_bytes(32))
+        self.users.add(User("anna", tenant))
 
         async def add() -> None:
             key = await self.nitka._vault.keychain.system_key()
@@ -296,4 +303,5 @@ def serving(
             yield stage
         finally:
             stage.clear()
+            stage.plain.close()
             running.end()

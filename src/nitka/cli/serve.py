@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeVar
 
 import typer
@@ -123,6 +123,9 @@ def create(
         list[str] | None, typer.Option("--origin", metavar="URL", help="Of a widget's key: the pages it works on.")
     ] = None,
     rate: Annotated[int, typer.Option("--rate", min=1, help="Requests a minute.")] = api_keys.RATE,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=36_500, help="How long it works; for ever by default.")
+    ] = None,
     store: StoreUrl = None,
 ) -> None:
     """Make an API key and print it, once.
@@ -131,7 +134,8 @@ def create(
     """
     door: Door = ctx.obj
     scopes = [word for words in scope for word in words.replace(",", " ").split()]
-    grant = api_keys.grant_of(scopes=scopes, tenant=tenant, name=name, origins=origin or (), rate=rate)
+    until = int((system_clock() + timedelta(days=days)).timestamp() * 1000) if days else 0
+    grant = api_keys.grant_of(scopes=scopes, tenant=tenant, name=name, origins=origin or (), rate=rate, until=until)
     settings = door.settings(store)
     _prepare(door, settings, store)
     secret = _with_keys(settings, lambda files, chain: _add(files, chain, grant))
@@ -199,9 +203,13 @@ async def _described(store: Store, chain: Keychain) -> list[str]:
 
 
 def _line(hash: bytes, made: int, grant: api_keys.Grant) -> str:
-    day = datetime.fromtimestamp(made / 1000, UTC).date()
-    words = (grant.tenant or "-", ",".join(grant.scopes), f"{grant.rate}/min", *grant.origins, grant.name)
-    return "  ".join((api_keys.id_of(hash), str(day), *filter(None, words)))
+    until = f"until {_day(grant.until)}" if grant.until else ""
+    words = (grant.tenant or "-", ",".join(grant.scopes), f"{grant.rate}/min", until, *grant.origins, grant.name)
+    return "  ".join((api_keys.id_of(hash), _day(made), *filter(None, words)))
+
+
+def _day(moment: int) -> str:
+    return str(datetime.fromtimestamp(moment / 1000, UTC).date())
 
 
 async def _remove(store: Store, key_id: str) -> bool:

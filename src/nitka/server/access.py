@@ -33,6 +33,7 @@ from nitka.store.port import Store
 from nitka.types import User
 from nitka.vault.keychain import Keychain
 from nitka.vault.seal import Kind, Place, SealKey
+from nitka.world import Clock
 
 USER = "x-nitka-user"
 VISITOR = "x-nitka-visitor"
@@ -61,14 +62,24 @@ class Caller:
 
 
 class Access:
-    """API keys as the store has them, some of them remembered, and how often each may ask."""
+    """API keys as the store has them, some of them remembered, and how often each may ask. `clock` says the present,
+    `ticks` gives seconds that only grow; a key is remembered for `seconds`.
+    """
 
     def __init__(
-        self, store: Store, keychain: Keychain, *, clock: Callable[[], float], rates: Rates, seconds: float
+        self,
+        store: Store,
+        keychain: Keychain,
+        *,
+        clock: Clock,
+        ticks: Callable[[], float],
+        rates: Rates,
+        seconds: float,
     ) -> None:
         self._store = store
         self._keychain = keychain
         self._clock = clock
+        self._ticks = ticks
         self._rates = rates
         self._seconds = seconds
         self._known: OrderedDict[bytes, tuple[float, Grant]] = OrderedDict()
@@ -77,7 +88,7 @@ class Access:
         """The holder of a key; None for a key that is none."""
         hash = keys.hash_of(secret)
         grant = self._remembered(hash) or await self._read(hash)
-        if grant is None:
+        if grant is None or 0 < grant.until <= self._clock().timestamp() * 1000:
             return None
         return Caller(
             tenant=grant.tenant,
@@ -120,14 +131,14 @@ class Access:
 
     def _remembered(self, hash: bytes) -> Grant | None:
         until, grant = self._known.get(hash, (0.0, None))
-        return grant if until > self._clock() else None
+        return grant if until > self._ticks() else None
 
     async def _read(self, hash: bytes) -> Grant | None:
         row = await self._store.api_key(hash)
         if row is None or not hmac.compare_digest(row.hash, hash):
             return None
         grant = keys.unseal(await self._keychain.system_key(), row)
-        self._known[hash] = (self._clock() + self._seconds, grant)
+        self._known[hash] = (self._ticks() + self._seconds, grant)
         self._known.move_to_end(hash)
         while len(self._known) > KEPT_KEYS:
             self._known.popitem(last=False)

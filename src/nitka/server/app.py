@@ -49,7 +49,7 @@ def create_app(
     options = options or Options()
     vault = nitka._turns.vault  # the server is ours: it seals its tokens with the same keys
     rates = Rates(ticks, share=1 / options.workers)
-    access = Access(vault.store, vault.keychain, clock=ticks, rates=rates, seconds=options.key_seconds)
+    access = Access(vault.store, vault.keychain, clock=clock, ticks=ticks, rates=rates, seconds=options.key_seconds)
     limits = nitka._turns.limits
     upstream = upstream or ModelUpstream(nitka._model, clock, room=limits.answer_tokens)
     shared = Service(

@@ -46,10 +46,17 @@ class Grant:
     name: str = ""
     origins: tuple[str, ...] = ()  # of a widget: "https://shop.example"
     rate: int = RATE
+    until: int = 0  # milliseconds since 1970; 0: it does not expire
 
 
 def grant_of(
-    *, scopes: Iterable[str], tenant: str = "", name: str = "", origins: Iterable[str] = (), rate: int = RATE
+    *,
+    scopes: Iterable[str],
+    tenant: str = "",
+    name: str = "",
+    origins: Iterable[str] = (),
+    rate: int = RATE,
+    until: int = 0,
 ) -> Grant:
     """A grant from what an operator writes; the scope "widget" makes it a public one. Raises `BadInput`."""
     asked = tuple(scope for scope in SCOPES if scope in set(scopes))
@@ -68,7 +75,7 @@ def grant_of(
         id_bytes(tenant, "tenant id")
     if len(name) > MAX_NAME or not (name.isprintable() or not name):
         raise BadInput(f"A name is one line of at most {MAX_NAME} characters.")
-    return Grant(tenant=tenant, scopes=asked, kind=kind, name=name, origins=sites, rate=rate)
+    return Grant(tenant=tenant, scopes=asked, kind=kind, name=name, origins=sites, rate=rate, until=until)
 
 
 def origin(value: str) -> str:
