@@ -216,6 +216,33 @@ async def _every(stride: int, step: int, meet: Callable[[int], Awaitable[int]]) 
     return -(-await meet(step * stride) // stride)
 
 
+async def test_a_session_begun_anew_between_two_attempts_is_not_taken_for_the_one_before() -> None:
+    """The same name, the same numbers, even the same words: it is another session, and its turns come over."""
+
+    async def meet(at: int) -> int:
+        place = Place()
+        async with place.open() as nitka:
+            await nitka.say(VISITOR, "s", text="the same")
+            await nitka.say(VISITOR, "s", text="v1")
+        faulty = FaultyStore(place.store(), at=-1)
+        async with place.open(faulty) as nitka:
+            faulty._at, faulty.calls = at, 0
+            with contextlib.suppress(StoreError):
+                await nitka.adopt(VISITOR, "anna")
+            calls, faulty._at = faulty.calls, -1
+        async with place.open() as nitka:
+            moved = (await told(nitka, "anna")).get("s", [])
+            await nitka.forget(VISITOR, session="s")
+            for text in ("the same", "others"):
+                await nitka.say(VISITOR, "s", text=text)
+            assert await nitka.adopt(VISITOR, "anna") == Adopted(sessions=1, messages=4)
+            both = [*moved, ("the same", "re the same"), ("others", "re others")]
+            assert await told(nitka, "anna") == {"s": both}
+        return calls
+
+    await each_moment(meet)
+
+
 class LateTurn:
     """A turn of the visitor's that was opened in another process, and what became of it."""
 
