@@ -506,8 +506,9 @@ class Nitka:
         another tenant, `Forgotten`, `Damaged`.
         """
         self._ready()
-        who, watching = as_user(user), self._turns.watching
-        watcher = watching if watching.on(who.tenant) else None
+        who = as_user(user)
+        watcher = self._turns.watching.following(who, self._turns.clock())
+        watcher = watcher._replace(quiet=True) if watcher else None  # its alerts were delivered when they were raised
         lag = self._limits.window + self._limits.slack
         adopted = await adopting.adopt(self._vault, as_user(visitor), who, lag=lag, watcher=watcher)
         self._folder.wake()

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from nitka.errors import Damaged, Forgotten, KeyReused
 from nitka.layers import summary as summaries
-from nitka.store.port import Change, FoldRow, Locked, Look, Row, Scope, SessionRow, Store, View
+from nitka.store.port import Change, FoldRow, Locked, Look, OutboxRow, Row, Scope, SessionRow, Store, View
 from nitka.types import Alert, Message, Person, Sealed, SessionInfo, Summary, Tag
 from nitka.vault import codec, handles
 from nitka.vault.codec import Stored
@@ -280,12 +280,21 @@ def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
     return row
 
 
+class Watched(NamedTuple):
+    """What reading along came to: the watch's next row if there is one, whether the messages were read, what was
+    raised, and what of it has to be delivered.
+    """
+
+    row: FoldRow | None = None
+    read: bool = False
+    alerts: tuple[Alert, ...] = ()
+    outbox: tuple[OutboxRow, ...] = ()
+
+
 class Watcher(Protocol):
     """What reads along as turns are written; see `nitka.watching`."""
 
-    def advance(
-        self, thread: Thread, row: FoldRow | None, first: int, messages: Sequence[Message]
-    ) -> tuple[FoldRow | None, tuple[Alert, ...]]: ...
+    def advance(self, thread: Thread, row: FoldRow | None, first: int, messages: Sequence[Message]) -> Watched: ...
 
 
 class Along(NamedTuple):
@@ -392,14 +401,14 @@ def _with_watch(
     begin = locked.rows if row else watcher
     if begin:
         row = _unwatched(thread, row, locked.head)
-    after: FoldRow | None = None
-    alerts: tuple[Alert, ...] = ()
+    seen = Watched()
     if watcher is not None:
-        after, alerts = watcher.advance(thread, row, locked.head, [item.message for item in pair])
-        change = change if after else replace(change, due=(*change.due, WATCH))
-    if after is None and begin:
-        after = row
-    return replace(change, folds=(*change.folds, after)) if after else change, alerts
+        seen = watcher.advance(thread, row, locked.head, [item.message for item in pair])
+        change = change if seen.read else replace(change, due=(*change.due, WATCH))
+    after = seen.row or (row if begin else None)
+    if after is not None:
+        change = replace(change, folds=(*change.folds, after), outbox=(*change.outbox, *seen.outbox))
+    return change, seen.alerts
 
 
 def _unwatched(thread: Thread, row: FoldRow | None, head: int) -> FoldRow:

@@ -174,7 +174,7 @@ class Folder:
             if thread is None:
                 return Settled()
             if due.kind == WATCH:
-                read = await catch_up(self._vault, self._watching, thread, rows=SLICE_ROWS)
+                read = await catch_up(self._vault, self._watching, thread, rows=SLICE_ROWS, now=self._clock())
                 return Settled(folds=int(read > 0), messages=read)
             return await (self._mend(thread) if due.kind == MEND else self._fold(thread, due.attempts))
         except Forgotten:

@@ -214,7 +214,7 @@ class Turns:
             replaces=ask.replaces,
         )
         lag = self.limits.window + self.limits.slack
-        watcher = self.watching if self.watching.on(ask.user.tenant) else None
+        watcher = self.watching.following(ask.user, self.clock())
         stored = None
         for _ in range(forgetting.TRIES):
             gone = ask.replaces
@@ -230,6 +230,8 @@ class Turns:
             self.vault.keychain.drop(opened.thread.owner.id)  # with what it had opened of the turns that went
         if stored.due:
             self.folder.wake()
+        if stored.alerts:
+            self.watching.news()
         return stored
 
     def _clean(self, text: str, what: str) -> str:
