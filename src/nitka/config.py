@@ -31,6 +31,7 @@ class Serving:
     workers: int = 1
     grace: float = 30.0
     body_bytes: int = 20 << 20
+    fold_model: str = ""  # what writes summaries and facts, where it is not the model itself
     anonymous: bool = False  # without a user or a session a request is passed through, and nothing kept; else refused
 
 
@@ -79,6 +80,7 @@ class Settings:
                 workers=int(environ.get("NITKA_WORKERS") or 1),
                 grace=float(environ.get("NITKA_GRACE") or 30),
                 body_bytes=int(environ.get("NITKA_BODY_BYTES") or 20 << 20),
+                fold_model=environ.get("NITKA_FOLD_MODEL", ""),
                 anonymous=environ.get("NITKA_ANONYMOUS") == "passthrough",
             ),
         )
@@ -146,6 +148,7 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "NITKA_WORKERS": _number(1, 256),
     "NITKA_GRACE": _seconds,
     "NITKA_BODY_BYTES": _number(1_024, 1 << 30),
+    "NITKA_FOLD_MODEL": _text,
     "NITKA_ANONYMOUS": lambda value: value in ("refuse", "passthrough"),
 }
 

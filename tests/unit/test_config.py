@@ -32,6 +32,7 @@ GOOD = {
     "NITKA_WORKERS": "4",
     "NITKA_GRACE": "12.5",
     "NITKA_BODY_BYTES": "65536",
+    "NITKA_FOLD_MODEL": "offline",
     "NITKA_ANONYMOUS": "passthrough",
 }
 BAD = {
@@ -55,6 +56,7 @@ BAD = {
     "NITKA_WORKERS": ["0", "257", "two", "9" * 5000],
     "NITKA_GRACE": ["0", "nan", "99999"],
     "NITKA_BODY_BYTES": ["10", "20MB", str(2 << 30)],
+    "NITKA_FOLD_MODEL": ["  ", "openai:\udcff"],
     "NITKA_ANONYMOUS": ["yes", "Passthrough", "1"],
 }
 
@@ -99,7 +101,9 @@ def test_what_is_set_is_taken() -> None:
         store=GOOD["NITKA_STORE"],
         model=GOOD["NITKA_MODEL"],
         timeout=7.5,
-        serving=Serving(host="::1", port=8443, workers=4, grace=12.5, body_bytes=65_536, anonymous=True),
+        serving=Serving(
+            host="::1", port=8443, workers=4, grace=12.5, body_bytes=65_536, fold_model="offline", anonymous=True
+        ),
     )
 
 

@@ -33,6 +33,10 @@ def serve(
     *,
     store: StoreUrl = None,
     model: ModelName = None,
+    fold_model: Annotated[
+        str | None,
+        typer.Option("--fold-model", metavar="NAME", help="What writes summaries and facts; the same by default."),
+    ] = None,
     timeout: ModelTimeout = None,
     host: Annotated[str | None, typer.Option("--host", help="The address to listen at; 127.0.0.1 by default.")] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The port; 8080 by default.")] = None,
@@ -66,6 +70,7 @@ def serve(
         port=default.port if port is None else port,
         workers=workers or default.workers,
         grace=grace or default.grace,
+        fold_model=fold_model or default.fold_model,
         anonymous=default.anonymous if anonymous is None else _is_passthrough(anonymous),
     )
     settings = replace(settings, model=model or settings.model, serving=serving)

@@ -38,7 +38,7 @@ def build(settings: Settings) -> FastAPI:
     """The application that the settings describe. Raises `BadInput`."""
     serving = settings.serving
     options = Options(anonymous=serving.anonymous, body_bytes=serving.body_bytes, workers=serving.workers)
-    nitka = Nitka.open(settings.store, model=settings.model, settings=settings)
+    nitka = Nitka.open(settings.store, model=settings.model, fold_model=serving.fold_model or None, settings=settings)
     return create_app(nitka, upstream=upstream_of(settings), options=options)
 
 
