@@ -112,8 +112,8 @@ class Asker:
         await self._gathered(parts, ready, end - (1 - FIRST) * self.limits.recall_wait)
         if wanted.recall != "off" and self._wordless(ready):
             ready.notes.append("recall went by words alone: the question's vector was not ready")
-        found = await self._gathered({"recall": self._found(vault, owner, wanted, ready)}, ready, end)
-        facts, recalled = found.get("recall", ((), ()))
+        found = await self._gathered({"what was found": self._found(vault, owner, wanted, ready)}, ready, end)
+        facts, recalled = found.get("what was found", ((), ()))
         return Recollected(facts, recalled, tuple(ready.notes))
 
     def _parts(
@@ -146,12 +146,12 @@ class Asker:
             self.running.add(task)
             task.add_done_callback(self._over)
             if tasks[task] != "vector":
-                ready.notes.append(f"{tasks[task]} left out: not ready in time")
+                ready.notes.append(f"recall was not ready: {tasks[task]} may be missing")
         failed = {task: error for task in done if (error := task.exception()) is not None}
         for task, error in failed.items():
             log.warning("recall: %s failed (%s)", tasks[task], type(error).__name__)
             if tasks[task] != "vector":
-                ready.notes.append(f"{tasks[task]} left out: {type(error).__name__}")
+                ready.notes.append(f"recall failed: {tasks[task]} may be missing ({type(error).__name__})")
         return {tasks[task]: task.result() for task in done if task not in failed}
 
     def _over(self, task: asyncio.Future[Any]) -> None:
