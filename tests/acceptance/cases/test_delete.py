@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nitka import BadInput, Forgotten, Nitka, User
+from nitka import BadInput, Forgotten, Handle, Nitka, User
 from nitka.types import Erased
 from tests.acceptance.cases.stage import Stage, lay, said, whole
 
@@ -169,3 +169,65 @@ async def test_de_5_forgetting_everybody_leaves_no_table_behind(stage: Stage) ->
     grown = {table for table in left if left[table] > fresh[table]}
     allowed = {"tag_keys", "_tag_keys", "spent", "_spent"}  # a tenant's tag key; how many tokens a day took, of nobody
     assert {table.split(":")[-1].split(".")[-1] for table in grown} <= allowed
+
+
+async def test_de_1_forgetting_a_person_takes_all_his_channels_and_nobody_elses(stage: Stage) -> None:
+    """By whichever of his names he is forgotten, all are gone with him, counted, and free for others; the other
+    people's rows are the same bytes as before.
+    """
+    async with stage.open() as nitka:
+        for number in range(3):
+            await nitka.link("telegram", str(number), "anna")
+            await lay(nitka, Handle("telegram", str(number)), f"s{number}", 3)
+        await nitka.link("telegram", "9", "boris")
+        await lay(nitka, Handle("telegram", "9"), "s0", 3)
+        await lay(nitka, Handle("telegram", "10"), "s0", 3)
+        await nitka.settle()
+        before = stage.everything()
+        erased = await nitka.forget(Handle("telegram", "2"))
+        assert (erased.users, erased.sessions, erased.messages, erased.handles) == (1, 3, 18, 3)
+        assert await nitka.sessions("anna") == () and await nitka.links("anna") == ()
+        for table, rows in stage.everything().items():
+            assert all(row in before[table] for row in rows), f"{table} holds what it held"
+        assert await nitka.links("boris") == (Handle("telegram", "9"),)
+        await nitka.link("telegram", "2", "boris")
+        assert {info.id for info in await nitka.sessions(Handle("telegram", "2"))} == {"s0"}
+        assert await nitka.forget("anna") == Erased()
+
+
+async def test_de_2_what_a_visitor_said_is_forgotten_with_the_user_he_became(stage: Stage) -> None:
+    """After an adoption nothing is left of the visitor himself, and after forgetting the user nothing of his words:
+    no row, no key, nothing due, in no worker's cache.
+    """
+    visitor = Handle("web", "cookie")
+    async with stage.open() as nitka, stage.open() as other:
+        await lay(nitka, visitor, "s", 6, text="the heron {}")
+        await nitka.settle()
+        assert "heron" in str(await other.history(visitor, "s"))
+        adopted = await nitka.adopt(visitor, "anna")
+        assert (adopted.messages, adopted.erasure) == (12, "complete")
+        assert await other.history(visitor, "s") == () and await export_of(other, visitor) == []
+        assert "heron" in str(await other.history("anna", "s"))
+        with pytest.raises(Forgotten):
+            async with other.turn(visitor, "s", text="again") as turn:
+                await other.forget(visitor)
+                turn.answer("late")
+        assert (await nitka.forget("anna")).messages == 12
+        await nitka.settle()
+        assert await export_of(other, "anna") == [] and await other.sessions("anna") == ()
+        rows = stage.everything()
+        if stage.path:
+            left = {table.split(":")[1] for table, found in rows.items() if found}
+            assert left <= {"meta", "migrations", "roots", "tag_keys", "keys", "sqlite_sequence", "store"}, left
+
+
+async def test_de_3_removing_a_link_says_whether_there_was_one(stage: Stage) -> None:
+    """`unlink` is not told as done where nothing was linked; nothing but the link goes."""
+    async with stage.open() as nitka:
+        await nitka.link("telegram", "1", "anna")
+        await lay(nitka, Handle("telegram", "1"), "s", 2)
+        assert not await nitka.unlink("telegram", "1", "boris")
+        assert not await nitka.unlink("mail", "1", "anna")
+        assert await nitka.unlink("telegram", "1", "anna")
+        assert not await nitka.unlink("telegram", "1", "anna")
+        assert len(await whole(nitka, "anna", "s")) == 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nitka import BadId, Nitka, User
+from nitka import AlreadyKnown, BadId, BadInput, Handle, Nitka, User
 from nitka.testing import FakeModel
 from tests.acceptance.cases.stage import Stage, lay, said, whole
 
@@ -148,3 +148,90 @@ async def test_is_5_odd_ids_are_refused_and_never_merged(stage: Stage, bad: str)
                 await nitka.say(User("anna", bad), "s", text="hi")
         assert len(await whole(nitka, LONG, LONG)) == 1
         assert await nitka.sessions("anna") == ()
+
+
+async def test_is_1_one_name_in_two_channels_is_two_people(stage: Stage) -> None:
+    """The same number in another messenger, or of another bot, is somebody else; a user of that name is nobody's
+    handle; and the person with two channels has one memory, each session with the channel it came by.
+    """
+    annas: list[Any] = [Handle("telegram", "8817"), Handle("mail", "anna@example.org")]
+    strangers: list[Any] = [
+        Handle("sms", "8817"),
+        Handle("telegram", "anna"),
+        Handle("telegram", "8817", "shop"),
+        "8817",
+    ]
+    async with stage.open() as nitka:
+        for handle in annas:
+            await nitka.link(handle.channel, handle.id, "anna")
+            await nitka.say(
+                handle, handle.channel, text=f"my locker is 270, by {handle.channel}", channel=handle.channel
+            )
+        for at, stranger in enumerate(strangers):
+            await nitka.say(stranger, "telegram", text=f"my locker is 28{at}")
+        await nitka.settle()
+        for who in ("anna", *annas):
+            assert {info.id: info.channel for info in await nitka.sessions(who)} == {
+                "telegram": "telegram",
+                "mail": "mail",
+            }
+            found = await everything_readable(nitka, who, "telegram")
+            assert "by telegram" in found and not any(f"28{at}" in found for at in range(4))
+        for at, stranger in enumerate(strangers):
+            found = await everything_readable(nitka, stranger, "telegram")
+            assert [f"28{other}" in found for other in range(4)] == [other == at for other in range(4)]
+            assert "270" not in found and "anna@example.org" not in found
+
+
+async def test_is_4_a_number_that_passes_to_another_person_shows_nothing_of_the_first(stage: Stage) -> None:
+    """Unlinked, the handle is a stranger in every way of reading, and what he says is not the first one's."""
+    old = Handle("sms", "+371 2000")
+    async with stage.open() as nitka, stage.open() as other:
+        await nitka.link(old.channel, old.id, "anna")
+        await lay(nitka, old, "s", 6, text="my word is heron {}")
+        await nitka.settle()
+        assert "heron" in await everything_readable(other, old, "s")
+        await nitka.unlink(old.channel, old.id, "anna")
+        assert "heron" not in await everything_readable(other, old, "s")
+        await other.say(old, "s", text="my word is egret")
+        assert "egret" not in await everything_readable(nitka, "anna", "s")
+        assert len(await whole(nitka, "anna", "s")) == 6
+
+
+async def test_is_4_two_people_are_never_merged_by_a_link(stage: Stage) -> None:
+    """Somebody else's handle, and one that has a memory of its own, are refused with counts, and the refusal tells
+    nothing of whose it is.
+    """
+    async with stage.open() as nitka:
+        await nitka.link("telegram", "1", "user-b")
+        await lay(nitka, Handle("telegram", "1"), "s", 3, text="said by user-b {}")
+        await lay(nitka, Handle("telegram", "2"), "s", 3, text="said by a visitor {}")
+        with pytest.raises(AlreadyKnown) as anothers:
+            await nitka.link("telegram", "1", "user-a")
+        with pytest.raises(AlreadyKnown) as known:
+            await nitka.link("telegram", "2", "user-a")
+        assert "user-b" not in str(anothers.value) and (anothers.value.sessions, anothers.value.messages) == (0, 0)
+        assert (known.value.sessions, known.value.messages) == (1, 6)
+        with pytest.raises(BadInput):
+            await nitka.adopt(Handle("telegram", "1"), "user-a")
+        assert await nitka.sessions("user-a") == () and await nitka.links("user-a") == ()
+        assert "said by" not in await everything_readable(nitka, "user-a", "s")
+
+
+async def test_is_3_many_visitors_sign_in_at_the_same_instant(stage: Stage) -> None:
+    """Twenty visitors are adopted at once, all with one session id; each user has his own visitor's words and no
+    others.
+    """
+    async with stage.open() as nitka:
+
+        async def come(at: int) -> None:
+            await lay(nitka, Handle("web", f"cookie {at}"), "s", 2, text=f"<{at}> {{}}")
+            adopted = await nitka.adopt(Handle("web", f"cookie {at}"), f"user-{at}")
+            assert (adopted.sessions, adopted.messages) == (1, 4)
+
+        await asyncio.gather(*map(come, range(20)), nitka.settle())
+        await nitka.settle()
+        for at in range(20):
+            found = await everything_readable(nitka, f"user-{at}", "s")
+            assert [f"<{other}>" in found for other in range(20)] == [other == at for other in range(20)]
+            assert "<" not in await everything_readable(nitka, Handle("web", f"cookie {at}"), "t")
