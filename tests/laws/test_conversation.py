@@ -42,12 +42,16 @@ class Conversations(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.world = World(self.folder)
+        self.world = self.place()
         self.rows: dict[tuple[str, str], dict[int, tuple[str, str, bool]]] = {}
         self.head: dict[tuple[str, str], int] = {}
         self.keys: dict[tuple[str, str], dict[str, tuple[str, int]]] = {}
         self.cursor: dict[tuple[str, str], int] = {}
         self.nitka: Nitka = self.run(self.world.open().__aenter__())
+
+    def place(self) -> World:
+        """Where it happens; a store of another kind has a place of another kind."""
+        return World(self.folder)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)

@@ -116,9 +116,11 @@ class PostgresStore(PostgresDirectory):
         async def work(transaction: Transaction) -> tuple[Locked, Change | None]:
             locked = await lock(transaction, scope)
             change = step(locked)
-            if change is not None:
-                refuse_unsound(scope, locked, change)
-                await transaction.end(*writes(scope, locked, change))
+            if change is None:
+                await transaction.drop()
+                return locked, None
+            refuse_unsound(scope, locked, change)
+            await transaction.end(*writes(scope, locked, change))
             return locked, change
 
         return await self._data.write(work)
@@ -127,6 +129,7 @@ class PostgresStore(PostgresDirectory):
         async def work(transaction: Transaction) -> Went | None:
             change = step(await lock(transaction, scope, erase=True))
             if change is None:
+                await transaction.drop()
                 return None
             refuse_unsound_erasure(scope, change)
             drops = drops_of_person(scope.owner, change)

@@ -53,10 +53,8 @@ PAUSE = 0.05  # seconds between two tries
 STANDBY = "25006"  # the primary became a standby, which takes no writes
 PASSING = ("40001", "40P01", STANDBY)  # undone by the server: a conflict, a deadlock
 UNKNOWN = "The connection broke during a commit, whose outcome is not known; repeat the turn with its key."
-UNREACHABLE = "The database cannot be reached."
+UNREACHABLE = "The database cannot be reached, is not there, or refuses the login."
 HINTS: Mapping[str, str] = {
-    "28": "The database refused the login.",
-    "3D": "There is no such database.",
     "42501": "The database refused for lack of rights.",
     "53": "The database is out of room or of connections.",
     "23": "The database refused what was to be written.",
@@ -94,6 +92,7 @@ class Transaction:
         self._connection = connection
         self._waiting: list[Statement] = [(begin, ())]
         self.committing = False
+        self.ended = False
 
     async def run(self, *statements: Statement) -> list[Cursor]:
         """Sends the statements together and gives their results, in their order."""
@@ -105,8 +104,13 @@ class Transaction:
 
     async def end(self, *statements: Statement) -> list[Cursor]:
         """Sends the statements together with the commit. What comes after is another transaction's."""
-        self.committing = True
+        self.committing = self.ended = True
         return (await self._send(*statements, ("commit", ())))[-len(statements) - 1 : -1]
+
+    async def drop(self) -> None:
+        """Ends it without a trace."""
+        self.ended = True
+        await self._send(("rollback", ()))
 
     async def _send(self, *statements: Statement) -> list[Cursor]:
         whole, self._waiting = [*self._waiting, *statements], []
@@ -179,7 +183,7 @@ class Database:
             transaction = Transaction(connection, begin)
             try:
                 result = await work(transaction)
-                if not transaction.committing:
+                if not transaction.ended:
                     await transaction.end()
                 return result
             except psycopg.Error as error:

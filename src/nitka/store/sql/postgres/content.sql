@@ -75,11 +75,11 @@ where owner = %s and session = %s and seq >= %s and seq < %s and body is not nul
 select seq from nitka.turn_keys where owner = %s and session = %s and key = %s
 
 -- name: pair
-select m.seq, m.n, m.body
-from nitka.turn_keys t
-join nitka.messages m on m.owner = t.owner and m.session = t.session and m.seq >= t.seq and m.seq < t.seq + 2
-where t.owner = %(owner)s and m.owner = %(owner)s and t.session = %(session)s and t.key = %(key)s
-order by m.seq
+select seq, n, body from nitka.messages
+where owner = %(owner)s and session = %(session)s
+  and seq >= (select seq from nitka.turn_keys where owner = %(owner)s and session = %(session)s and key = %(key)s)
+  and seq < 2 + (select seq from nitka.turn_keys where owner = %(owner)s and session = %(session)s and key = %(key)s)
+order by seq
 
 -- name: add_turn_key
 insert into nitka.turn_keys (owner, session, key, seq) values (%s, %s, %s, %s)
