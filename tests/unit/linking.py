@@ -5,11 +5,14 @@ calls something else happens, and all that one person can read.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nitka import Limits, Nitka
+from nitka import Handle, Limits, Nitka
+from nitka.door import as_user
 from nitka.store.port import Store
 from nitka.store.sqlite import SqliteStore
 from nitka.testing import FakeModel, FixedClock, MemoryStore, memory_ring
@@ -105,3 +108,38 @@ async def told(nitka: Nitka, who: str | Person) -> dict[str, list[tuple[str, str
 
 async def listed(records: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
     return [record async for record in records]
+
+
+VISITOR = Handle("web", "cookie-1")
+LONG_AGO = datetime(2020, 2, 3, 4, 5, tzinfo=UTC)
+
+
+async def visit(nitka: Nitka, who: Any = VISITOR) -> None:
+    """Two sessions side by side, one of which the user has too; a turn cut off, one forgotten; facts by hand."""
+    await nitka.record(who, "s", text="v0", answer="a0", at=LONG_AGO, zone="Europe/Riga", channel="web")
+    await nitka.say(who, "t", text="v1", channel="web")
+    await nitka.say(who, "s", text="v2", key="k")
+    with contextlib.suppress(ZeroDivisionError):
+        async with nitka.turn(who, "t", text="v3") as turn:
+            turn.piece("a piece")
+            _ = 1 / 0
+    await nitka.say(who, "t", text="v4 which is forgotten")
+    await nitka.forget(who, session="t", turn=4)
+    await nitka.set_fact(who, "home.city", "Riga")
+    await nitka.set_fact(who, "food.likes", "plums")
+
+
+MOVED = {
+    "s": [("u0", "re u0"), ("v0", "a0"), ("v2", "re v2")],
+    "t": [("v1", "re v1"), ("v3", "a piece")],
+}
+
+
+async def check_moved(nitka: Nitka, who: Any = VISITOR) -> None:
+    """The user has it all, once; the visitor is gone from the store, his key too."""
+    assert await told(nitka, "anna") == MOVED
+    assert await told(nitka, who) == {}
+    assert {fact.value for fact in await nitka.facts("anna") if fact.by_hand} == {"Riga", "plums"}
+    store = nitka._vault.store
+    assert len(await store.owners()) == 1
+    assert await store.keys.user_key(await nitka._vault.owner_id(as_user(who))) is None
