@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nitka import Limits, ModelError, Nitka, NitkaError, Passage, User
+from nitka import Handle, Limits, ModelError, Nitka, NitkaError, Passage, User
 from nitka.models.ports import Answer
 from nitka.testing import FakeModel
 
@@ -96,6 +96,13 @@ async def talk(nitka: Nitka, user: User) -> None:
         turn_.piece(MARKER)
         turn_.answer()
     await nitka.say(user, MARKER, text=MARKER, private=True)
+    handle = await nitka.link(MARKER, MARKER, user)
+    await nitka.say(handle, MARKER, text=MARKER)
+    visitor = Handle(f"channel {MARKER}", MARKER, user.tenant)
+    await nitka.say(visitor, MARKER, text=MARKER, channel=MARKER)
+    await nitka.adopt(visitor, user)
+    await nitka.link(f"channel {MARKER}", MARKER, user)
+    await nitka.unlink(f"channel {MARKER}", MARKER, user)
     await nitka.settle()
 
 
@@ -108,6 +115,9 @@ async def errors(nitka: Nitka, user: User) -> list[BaseException]:
         lambda: nitka.record(user, long_id, text="x", answer="y"),
         lambda: nitka.record(user, "s", text="x", answer="y", key=bad_id),
         lambda: nitka.record(user, "s", text="x", answer="y", zone=MARKER),
+        lambda: nitka.link(MARKER, MARKER, User(f"other {MARKER}", user.tenant)),
+        lambda: nitka.link(MARKER, bad_id, user),
+        lambda: nitka.adopt(Handle(MARKER, MARKER, f"other {MARKER}"), user),
         lambda: nitka.record(user, "s", text=MARKER * 60_000, answer="y"),
         lambda: nitka.record(user, MARKER, text="other " + MARKER, answer="y", key=MARKER),
         lambda: nitka.record(user, MARKER, text=MARKER, answer="\u200b"),
