@@ -38,7 +38,9 @@ from nitka.store.postgres_rows import (
     writes,
     writes_of_person,
 )
+from nitka.store.postgres_transfer import PostgresSide
 from nitka.store.sql import migrations
+from nitka.store.transfer import Side
 from nitka.types import Tag
 from nitka.world import random_bytes
 
@@ -59,6 +61,10 @@ class PostgresStore(PostgresDirectory):
         self._database_clock = database_clock
         self.keys_apart = bool(keys_url) and keys_url != url
         self.keys = PostgresKeys(keys_url or url, wait=wait, size=size)
+
+    def sides(self) -> tuple[Side, Side]:
+        """Data and keys, to be moved to another store."""
+        return PostgresSide(self._data.conninfo, "nitka"), PostgresSide(self.keys.conninfo, "nitka_keys")
 
     async def start(self) -> None:
         try:

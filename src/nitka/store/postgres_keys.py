@@ -20,6 +20,11 @@ class PostgresKeys:
     def __init__(self, url: str, *, wait: float, size: int) -> None:
         self._keys = Database(url, wait=wait, size=size)
 
+    @property
+    def conninfo(self) -> str:
+        """Where they lie; it may hold a password."""
+        return self._keys.conninfo
+
     async def open(self) -> None:
         steps = migrations("postgres", "keys")
         await self._keys.open(lambda connection: migrate(connection, "nitka_keys", steps))

@@ -125,7 +125,7 @@ class Database:
     """A pool of at most `size` connections, each lent for one transaction; a caller waits `wait` seconds at most."""
 
     def __init__(self, url: str, *, wait: float, size: int) -> None:
-        self._conninfo = conninfo(url)
+        self.conninfo = conninfo(url)
         self._wait = wait
         self._size = size
         self._pool: AsyncConnectionPool[Connection] | None = None
@@ -139,7 +139,7 @@ class Database:
         except psycopg.Error as error:
             raise explain(error) from error
         self._pool = AsyncConnectionPool(
-            self._conninfo,
+            self.conninfo,
             connection_class=AsyncConnection[tuple[Cell, ...]],
             kwargs={"autocommit": True},
             configure=self._configure,
@@ -167,7 +167,7 @@ class Database:
         return await self._repeat(work, WRITE)
 
     async def _connect(self) -> Connection:
-        return await AsyncConnection.connect(self._conninfo, autocommit=True)
+        return await AsyncConnection.connect(self.conninfo, autocommit=True)
 
     async def _configure(self, connection: Connection) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)  # one type for all numbers: one prepared statement

@@ -37,6 +37,8 @@ from nitka.store.sqlite_rows import (
     session_row,
     view,
 )
+from nitka.store.sqlite_transfer import SqliteSide
+from nitka.store.transfer import Side
 from nitka.types import Tag
 from nitka.world import random_bytes
 
@@ -47,6 +49,7 @@ class SqliteStore(SqliteDirectory):
     """A store in the file `path`; the wrapped keys lie in `keys_path`, by default `path` with ".keys" after it."""
 
     def __init__(self, path: str, *, keys_path: str | None = None, wait: float = 10.0) -> None:
+        self._wait = wait
         self._file = SqliteFile(path, migrations("sqlite", "data"), wait=wait)
         self.keys = SqliteKeys(keys_path or path + ".keys", wait=wait)
 
@@ -54,6 +57,10 @@ class SqliteStore(SqliteDirectory):
     def paths(self) -> tuple[str, str]:
         """The file of the data and the file of the keys."""
         return self._file.path, self.keys.path
+
+    def sides(self) -> tuple[Side, Side]:
+        """Data and keys, to be moved to another store."""
+        return SqliteSide(self._file.path, wait=self._wait), SqliteSide(self.keys.path, wait=self._wait)
 
     async def start(self) -> None:
         await asyncio.to_thread(self._file.open)
