@@ -16,10 +16,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-from nitka import conversation, editing, forgetting
-from nitka.conversation import Draft, Thread, Vault, Watcher, find_thread, known_owner, make_owner
+from nitka import conversation, editing, forgetting, log
+from nitka.conversation import Thread, Vault, find_thread, known_owner, make_owner
 from nitka.errors import BadInput, Damaged, Forgotten
 from nitka.links import known_facts
+from nitka.log import Draft, Watcher
 from nitka.store.port import Look, PersonRow, SessionRow, View
 from nitka.types import Adopted, Person
 from nitka.vault import codec
@@ -33,7 +34,7 @@ async def adopt(vault: Vault, visitor: Person, user: Person, *, lag: int, watche
     """Makes what is remembered of the visitor the user's, then forgets the visitor. One of whom nothing is known is
     nothing to adopt; the user is made if he is new.
 
-    `lag` and `watcher` as for `conversation.append`. Raises `BadInput` for a visitor with linked handles or of another
+    `lag` and `watcher` as for `log.append`. Raises `BadInput` for a visitor with linked handles or of another
     tenant, `Damaged` where something of his does not open (then he is not forgotten), `Forgotten` for a user who is
     forgotten meanwhile.
     """
@@ -152,7 +153,7 @@ class _Move:
         if before.known is None:
             pair = [codec.open_message(self.leaving, session.incarnation, it.row) for it in (question, answer)]
             draft = _draft(pair, key)
-            written = await conversation.append(self.vault, thread, draft, lag=self.lag, watcher=self.watcher)
+            written = await log.append(self.vault, thread, draft, lag=self.lag, watcher=self.watcher)
             assert written is not None
             self.rows.setdefault(session.incarnation, {})[seq] = written.answer.message.seq - 1
         elif before.pair[0].body is not None:

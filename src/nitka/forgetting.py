@@ -14,11 +14,12 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nitka import conversation, editing, facts, profiling
+from nitka import editing, facts, log, profiling
 from nitka.acts import found_session, lines_of, session_rows
-from nitka.conversation import FACTS, FAR, PERSON, PROFILE, Along, Thread, Vault, find_owner, find_thread
+from nitka.conversation import FACTS, FAR, PERSON, PROFILE, Thread, Vault, find_owner, find_thread
 from nitka.errors import Damaged, Forgotten, StoreBusy
 from nitka.layers.facts import Fact, RestsOn, rests_on
+from nitka.log import Along
 from nitka.notes import mentions, note_on, note_on_person
 from nitka.store.port import NOBODY, Change, Effort, FoldRow, Locked, Look, SessionRow
 from nitka.types import Erased, Person
@@ -100,7 +101,7 @@ async def forget_rows(vault: Vault, thread: Thread, first: int, end: int) -> Era
     for _ in range(TRIES):
         gone, _ = await _numbers(vault, thread, first, end)
         more = await along(vault, thread.owner, gone)
-        went = await conversation.forget_rows(vault, thread, first, end, more)
+        went = await log.forget_rows(vault, thread, first, end, more)
         if went is not None:
             return Erased(messages=went.rows, lines=went.lines, facts=more.facts if went.rows else 0)
     raise StoreBusy("(The session is written to all the time.)")

@@ -15,8 +15,9 @@ import hashlib
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
-from nitka.conversation import Opened, Thread, Vault, open_rows, same_turn
+from nitka.conversation import Opened, Thread, Vault, open_rows
 from nitka.errors import BadInput, Damaged, Forgotten
+from nitka.log import same_turn
 from nitka.store.port import Look
 from nitka.turn import Turn
 from nitka.turns import Ask, Turns

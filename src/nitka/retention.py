@@ -12,11 +12,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from nitka import conversation, facts, forgetting
+from nitka import facts, forgetting, log
 from nitka.acts import PAGE, session_rows
-from nitka.conversation import FACTS, RECALL, SUMMARY, Along, Expire, Thread, Vault, known_owner, read_summary
+from nitka.conversation import FACTS, RECALL, SUMMARY, Thread, Vault, known_owner, read_summary
 from nitka.errors import Damaged, Forgotten, StoreBusy
 from nitka.layers import summary as summaries
+from nitka.log import Along, Expire
 from nitka.store.port import NOBODY, Change, Locked, Look, SessionRow
 from nitka.types import Limits, Line, Settled, Summary
 from nitka.vault import codec
@@ -129,7 +130,7 @@ def _runs(living: Sequence[tuple[int, int, datetime]], old: set[int]) -> Iterato
 async def _tombstones(vault: Vault, thread: Thread, old: Old, how: Expire) -> None:
     for _ in range(forgetting.TRIES):
         index = await _index_without(vault, thread.owner, old.ns)
-        went = await conversation.forget_rows(vault, thread, old.first, old.end, index, expire=how)
+        went = await log.forget_rows(vault, thread, old.first, old.end, index, expire=how)
         if went is not None:
             return
     raise StoreBusy("(The session is written to all the time.)")

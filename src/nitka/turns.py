@@ -8,12 +8,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NoReturn
 
-from nitka import conversation, forgetting
-from nitka.conversation import Appended, Draft, Opened, Vault
+from nitka import conversation, forgetting, log
+from nitka.conversation import Opened, Vault
 from nitka.door import as_moment, as_user, as_zone, clean_text, cut, sound
 from nitka.errors import BadInput, StoreBusy, StoreError
 from nitka.folds import Folder
 from nitka.layers.facts import Category
+from nitka.log import Appended, Draft
 from nitka.remembering import REACHES, Reach, Remembered, Remembering, Wanted
 from nitka.request.assemble import pack, refit
 from nitka.request.parts import Means, Parts
@@ -112,7 +113,7 @@ class Turns:
         opened = await self._peek(ask) if ask.private else await self._look(ask, self.limits.backlog)
         if opened is not None and opened.known:
             tag = key_tag(opened.thread.owner, opened.thread.tag, ask.key)
-            _, answer = conversation.same_turn(opened.pair, tag, self.redacted(ask.text))
+            _, answer = log.same_turn(opened.pair, tag, self.redacted(ask.text))
             turn = Turn(None, opened=opened, stored=answer.message.text, refit=_nothing_to_refit)
             turn.seq, turn.interrupted = answer.message.seq - 1, answer.message.interrupted
             return turn
@@ -219,9 +220,7 @@ class Turns:
         for _ in range(forgetting.TRIES):
             gone = ask.replaces
             along = None if gone is None else await forgetting.replaced(self.vault, opened.thread, gone)
-            write = partial(
-                conversation.append, self.vault, opened.thread, draft, lag=lag, watcher=watcher, along=along
-            )
+            write = partial(log.append, self.vault, opened.thread, draft, lag=lag, watcher=watcher, along=along)
             if (stored := await _surely(write)) is not None:
                 break
         if stored is None:

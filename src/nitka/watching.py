@@ -18,8 +18,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nitka import alerting
-from nitka.conversation import WATCH, Thread, Vault, Watched, open_rows
+from nitka.conversation import WATCH, Thread, Vault, open_rows
 from nitka.errors import BadInput, Forgotten
+from nitka.log import Watched
 from nitka.store.port import Change, FoldRow, Locked, Look, OutboxRow, Step
 from nitka.types import Alert, Message, Person, Sealed
 from nitka.vault import codec

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from nitka import forgetting
-from nitka.conversation import Draft, Thread, Vault, append, find_owner, open_thread
+from nitka.conversation import Thread, Vault, find_owner, open_thread
 from nitka.layers.recall import Index, installed, passages, segment
 from nitka.layers.recall.index import index
 from nitka.layers.recall.ledger import Ledger
+from nitka.log import Draft, append
 from nitka.models.embed import Vectors
 from nitka.recalling import Recalling
 from nitka.recalling.memory import Memories
