@@ -33,7 +33,7 @@ def clean_text(text: object, *, limit: int, what: str) -> str:
 
 def sound(text: str) -> str:
     """The text with NUL and lone surrogates replaced by U+FFFD; two surrogates that make a character become it."""
-    if _has_surrogates(text):
+    if not text.isascii() and _has_surrogates(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "\ufffd")
 
@@ -46,6 +46,8 @@ def cut(text: str, limit: int) -> str:
 
 def is_blank(text: str) -> bool:
     """Nothing to be seen: white space, control and format characters only."""
+    if text[:1].isalnum():  # nearly every text
+        return False
     return not text.strip() or all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
 
 

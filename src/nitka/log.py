@@ -18,6 +18,7 @@ from nitka.store.port import Change, FoldRow, Locked, Look, OutboxRow
 from nitka.types import Alert, Message, Sealed, Summary, Tag
 from nitka.vault import codec
 from nitka.vault.codec import Stored
+from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
 
 
@@ -110,7 +111,7 @@ async def append(
         if along is not None and not along.stands(locked):
             written[:] = [None]
             return None
-        pair = _pair(vault, draft, tag, locked)
+        pair = _pair(vault, thread.owner, draft, tag, locked)
         change = _appended(vault, thread, pair, locked, lag)
         if along is not None:
             change = _with_along(change, along)
@@ -183,7 +184,7 @@ def _without(
     return (seal_summary(thread, after),), (MEND,) if after.gaps else ()
 
 
-def _pair(vault: Vault, draft: Draft, tag: Tag, locked: Locked) -> list[Stored]:
+def _pair(vault: Vault, owner: Owner, draft: Draft, tag: Tag, locked: Locked) -> list[Stored]:
     question = Message(
         seq=locked.head,
         n=locked.n,
@@ -203,7 +204,8 @@ def _pair(vault: Vault, draft: Draft, tag: Tag, locked: Locked) -> list[Stored]:
         channel=draft.channel,
         interrupted=draft.interrupted,
     )
-    return [Stored(message, tag, vault.counter, vault.count(message.text)) for message in (question, answer)]
+    count = owner.recent.counting(vault.count)  # the question's size is known since the request was packed
+    return [Stored(message, tag, vault.counter, count(message.text)) for message in (question, answer)]
 
 
 async def _earlier(vault: Vault, thread: Thread, tag: Tag, question: str) -> tuple[Stored, Stored]:

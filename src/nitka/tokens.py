@@ -10,10 +10,12 @@ inside a plain string IS text for the model, and is priced as such.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import json
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
@@ -38,6 +40,9 @@ TOOL_TOKENS = 8
 """Around one tool definition, and once around the list."""
 
 ENCODING = "o200k_base"
+
+REMEMBERED_CHARS = 32_768
+"""Of the texts whose sizes one `KnownSizes` keeps; a text that takes a quarter of that alone is counted anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,44 @@ def default_counter() -> Counter:
         return estimate()
 
 
-@functools.lru_cache(maxsize=1_024)
+class KnownSizes:
+    """A count that remembers the sizes of the last few texts. It holds what a user wrote, so it may live only where
+    that may: beside the user's opened key (`vault.keychain.Recent`).
+    """
+
+    __slots__ = ("_chars", "_known", "plain")
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self.plain = count
+        self._known: OrderedDict[str, int] = OrderedDict()
+        self._chars = 0
+
+    def __call__(self, text: str) -> int:
+        tokens = self._known.get(text)
+        if tokens is None:
+            tokens = self.plain(text)
+            if len(text) <= REMEMBERED_CHARS // 4:
+                self._remember(text, tokens)
+        return tokens
+
+    def _remember(self, text: str, tokens: int) -> None:
+        self._known[text] = tokens
+        self._chars += len(text)
+        with contextlib.suppress(KeyError):  # another thread lets go too; single steps of an OrderedDict are safe
+            while self._chars > REMEMBERED_CHARS:
+                oldest, _ = self._known.popitem(last=False)
+                self._chars -= len(oldest)
+
+
 def count_label(count: Callable[[str], int], text: str) -> int:
-    """The size of a text of ours, remembered. Never to be used for what a user wrote: it would stay in memory."""
+    """The size of a text of ours, remembered for everybody. Never to be used for what a user wrote: it would stay in
+    memory.
+    """
+    return _count_label(count.plain if isinstance(count, KnownSizes) else count, text)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _count_label(count: Callable[[str], int], text: str) -> int:
     return count(text)
 
 

@@ -121,10 +121,11 @@ class Turns:
             raise BadInput(f"There is no row {ask.replaces} to replace; the session's next row is {opened.top}.")
         past = await self._past(ask, opened)
         parts, sizes = _parts(ask, opened, past), opened.sizes if opened else {}
-        request = pack(parts, ask.budget, self.means, sizes=sizes)
+        means = self.means if opened is None else self.means.counting(opened.thread.owner.recent.counting)
+        request = pack(parts, ask.budget, means, sizes=sizes)
 
         def again(messages: Sequence[ChatMessage]) -> Request:
-            return refit(parts, request, messages, ask.budget, self.means, sizes=sizes)
+            return refit(parts, request, messages, ask.budget, means, sizes=sizes)
 
         return Turn(request, opened=opened, refit=again, private=bool(ask.private))
 

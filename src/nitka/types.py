@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NewType
+from typing import Any, Literal, NamedTuple, NewType
 
 Sealed = NewType("Sealed", bytes)
 """Bytes that came out of `vault.seal` and mean nothing without the user's key."""
@@ -223,8 +223,7 @@ ChatMessage = Mapping[str, Any]
 """A message in the form of OpenAI's chat API: `{"role": ..., "content": ...}`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """One piece of a request with its layer and price, for whoever wants to look inside."""
 
     layer: Layer

@@ -34,6 +34,11 @@ class Means:
     compact: Compact
     condense: Condense
 
+    def counting(self, how: Callable[[Count], Count]) -> Means:
+        """The same means, with a count that was made from this one: one that remembers sizes where texts may live."""
+        counter = Counter(self.counter.name, self.counter.margin, how(self.counter.count))
+        return Means(counter, self.compact, self.condense)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:

@@ -68,7 +68,7 @@ class Sheet:
             self.block(layer, text, total, rows)
 
     def block(self, layer: Layer, text: str, tokens: int, rows: Rows = NO_ROWS) -> None:
-        self.blocks.append(Block(layer=layer, text=text, tokens=tokens, first=rows[0], last=rows[1]))
+        self.blocks.append(Block(layer, text, tokens, *rows))
 
     def enter(self, layer: Layer, share: Share) -> None:
         tokens, number, (first, last), outcome, why = share

@@ -16,7 +16,7 @@ from nitka.request.labels import Labels
 from nitka.request.parts import Count, Means
 from nitka.request.sheet import NO_ROWS, Piece, Share, Sheet
 from nitka.tokens import MESSAGE_TOKENS
-from nitka.types import Layer, Line, Outcome, Summary
+from nitka.types import Block, Layer, Line, Outcome, Summary
 
 NO_ROOM = "no room"
 TOO_LARGE = "too large"
@@ -120,9 +120,8 @@ def _write_history(sheet: Sheet, history: History, keep: int) -> None:
     older, kept = history.older(keep), history.kept(keep)
     if older:
         sheet.enter("history", Share(0, len(older), (older[0].seq, older[-1].seq), "compacted", NO_ROOM))
-    for row, chat, tokens in kept:
-        sheet.messages.append(chat)
-        sheet.block("history", chat["content"], tokens, (row.seq, row.seq))
+    sheet.messages += [chat for _, chat, _ in kept]
+    sheet.blocks += [Block("history", chat["content"], tokens, row.seq, row.seq) for row, chat, tokens in kept]
     if kept:
         sheet.enter("history", Share(history.sums[keep], len(kept), (kept[0].row.seq, kept[-1].row.seq)))
 

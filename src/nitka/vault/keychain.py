@@ -15,6 +15,7 @@ from typing import Any
 
 from nitka.errors import BadId, Damaged, WrongKey
 from nitka.store.port import KeyRow, KeyStore, RootRow
+from nitka.tokens import KnownSizes
 from nitka.types import Limits, Person, Tag, User
 from nitka.vault.cache import Cache
 from nitka.vault.roots import RootKeys
@@ -34,10 +35,17 @@ class Recent:
     live and die with the opened key they hang on. Single steps of an OrderedDict are safe between threads.
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_count", "_kept")
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+        self._count: KnownSizes | None = None
+
+    def counting(self, count: Callable[[str], int]) -> Callable[[str], int]:
+        """`count`, which remembers the sizes of this owner's last texts here."""
+        if self._count is None or self._count.plain is not count:
+            self._count = KnownSizes(count)
+        return self._count
 
     def get(self, place: Hashable, sealed: object) -> Any:
         """What was opened at this place from these bytes, or None."""
