@@ -3,8 +3,8 @@
     async with Nitka.open("sqlite:///nitka.db", model="openai:gpt-5-mini") as nitka:
         reply = await nitka.say("anna", "web-1", text="What did we decide about the cake?")
 
-What is promised: the names below, `nitka.sync`, `nitka.watch`, `nitka.testing` and `nitka.integrations`. Everything
-else may change.
+What is promised: the names below, `nitka.sync`, `nitka.watch` and `nitka.testing`. Everything else may
+change.
 """
 
 from importlib import import_module

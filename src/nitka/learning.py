@@ -18,7 +18,7 @@ from nitka.facts import Facts
 from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, reconcile
 from nitka.models.ports import Extractor
 from nitka.notes import forgets
-from nitka.store.port import Change, Locked, Look, View
+from nitka.store.port import Change, Locked, Look, Step, View
 from nitka.types import Limits, Message
 from nitka.vault.keychain import Owner
 
@@ -58,6 +58,9 @@ class Learner:
         if view.incarnation != owner.incarnation:
             raise Forgotten("The user.")
         known = await facts_of.load(self.vault, owner, view.person_folds.get(FACTS))
+        if view.n - known.cursor <= self.limits.facts_slack:
+            await self.vault.store.change(self.vault.scope(owner), self._waits(view.n))
+            return 0, False
         read = await self._read(owner, known.cursor)
         proposals, stood_in = await self._propose(known, read, attempts=attempts, last_attempt=last_attempt)
         committed = await self._commit(owner, known, read, proposals, view)
@@ -134,6 +137,14 @@ class Learner:
         if change is not None:
             facts_of.keep(self.vault, owner, step.after)
         return change is not None
+
+    def _waits(self, n: int) -> Step:
+        """Nothing has to be done, unless a turn was written since this was looked at."""
+
+        def decide(locked: Locked) -> Change:
+            return Change(person_done=(FACTS,), person_due=(FACTS,) if locked.n > n else ())
+
+        return decide
 
     def _also_due(self, owner: Owner, view: View, read: Read) -> tuple[str, ...]:
         """The person's other folds that have enough to read now."""

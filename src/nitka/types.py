@@ -124,6 +124,7 @@ class Limits:
     summary_tokens: int = 300
     profile_tokens: int = 120
     profile_every: int = 20  # messages of the user between two profiles
+    facts_slack: int = 0  # rows that may wait until they are read for facts: fewer calls of a model, later facts
     facts_tokens: int = 200  # of one request, at most
     recall_tokens: int = 400  # of one request, at most
     recall_slack: int = 12  # rows beyond the window that may wait to be indexed

@@ -102,7 +102,7 @@ class ModelExtractor:
         prompt = _prompt("profile").replace("{cap}", str(cap))
         asked: list[ChatMessage] = [{"role": "system", "content": prompt}, {"role": "user", "content": data}]
         answer = await self._chat.complete(asked, max_tokens=3 * cap + 200, schema=PROFILE_SCHEMA)
-        return _fitted(_lines(answer.text), cap, count)
+        return _fitted(_lines(answer.text), cap, count) or old
 
 
 def slices(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -238,7 +238,7 @@ def _lines(text: str) -> list[str]:
     for start in (match.start() for match in re.finditer(r"\{", text[:4_000])):
         found = _decoded(text, start)
         lines = found.get("lines") if isinstance(found, Mapping) else None
-        if isinstance(lines, list) and any(_words(line) for line in lines):
+        if isinstance(lines, list) and (not lines or any(_words(line) for line in lines)):
             return [_words(line) for line in lines if _words(line)]
     raise ModelError("The profile answer holds no lines.", retryable=True)
 
