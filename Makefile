@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
 
-.PHONY: chat serve test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall
+.PHONY: chat serve test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
+	bench-recall-cost bench-calls bench-server bench-watch
 
 chat: $(READY)
 	@$(BIN)/nitka chat
@@ -45,6 +46,15 @@ bench-facts: $(READY)
 
 bench-recall: $(READY)
 	$(BIN)/python -m benchmarks.recall $(SHARED)/data/locomo_dev.json --cache .bench
+
+bench-recall-cost: $(READY)
+	$(BIN)/python -m benchmarks.recall_cost
+
+bench-calls: $(READY)
+	$(BIN)/python -m benchmarks.calls
+
+bench-server: $(READY)
+	$(BIN)/python -m benchmarks.server
 
 bench-watch: $(READY)
 	$(BIN)/python -m benchmarks.watch --shared $(SHARED)

@@ -215,7 +215,11 @@ def test_a_profile_keeps_its_cap_whatever_the_model_returns() -> None:
     assert profile == "Goes by Tess, writes short."
 
 
-@pytest.mark.parametrize("text", ["", "no", '{"lines": null}', '{"lines": []}', '{"lines": [1.5, null, "  "]}'[:14]])
+def test_a_model_that_finds_no_profile_leaves_the_old_one() -> None:
+    assert asyncio.run(ModelExtractor(Scripted('{"lines": []}')).profile(ROWS, "old", cap=20, count=count)) == "old"
+
+
+@pytest.mark.parametrize("text", ["", "no", '{"lines": null}', '{"lines": [1.5, null, "  "]}'[:14]])
 def test_a_profile_is_not_made_of_an_unusable_answer(text: str) -> None:
     with pytest.raises(ModelError):
         asyncio.run(ModelExtractor(Scripted(text)).profile(ROWS, "old", cap=20, count=count))
