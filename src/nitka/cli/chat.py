@@ -22,7 +22,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nitka import sync
-from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, UserId, own_folders, store_of, visible
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, UserId, own_folders, paths_of, store_of, visible
 from nitka.cli.facts import facts_table
 from nitka.cli.why import receipt_table
 from nitka.config import Settings
@@ -98,7 +98,8 @@ def welcome(door: Door, settings: Settings, model: str, *, new_key: bool) -> Non
     """The first screen: what answers, where things lie, what to try."""
     texts = door.texts
     door.say(texts.offline if model == "offline" else texts.online.format(model=model))
-    door.say(texts.where_data.format(path=short(Path(store_of(settings).paths[0]).resolve())))
+    places = paths_of(store_of(settings))
+    door.say(texts.where_data.format(path=short(places[0].resolve()) if places else "PostgreSQL"))
     key = texts.key_made if new_key else texts.where_key
     door.say(texts.key_environment if settings.root_keys else key.format(path=short(settings.key_file)))
     door.say(texts.try_this)

@@ -1,4 +1,4 @@
-"""The commands: `chat`, `export`, `forget`, `facts`, `settle`, `keys`, `backup`, `doctor`, `serve`; the watch's.
+"""The commands: `chat`, `export`, `forget`, `facts`, `settle`, `keys`, `backup`, `copy`, `doctor`, `serve`, the watch.
 
 Each group of commands is a module with a `typer` app of its own, added below. Commands talk to `nitka.sync` and hold
 no logic of a conversation.
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nitka.cli import chat, data, doctor, facts, keep, serve
+from nitka.cli import chat, copy, data, doctor, facts, keep, serve
 from nitka.cli.door import Door
 from nitka.cli.texts import texts_for
 
@@ -51,6 +51,7 @@ app.add_typer(chat.app)
 app.add_typer(data.app)
 app.add_typer(facts.app)
 app.add_typer(keep.app)
+app.add_typer(copy.app)
 app.add_typer(keep.keys, name="keys")
 app.add_typer(doctor.app)
 app.add_typer(serve.app)

@@ -14,7 +14,7 @@ from typing import Literal
 
 import typer
 
-from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, store_of
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, paths_of, store_of
 from nitka.cli.keep import ring_of
 from nitka.config import Settings
 from nitka.errors import NitkaError
@@ -98,7 +98,7 @@ def check_keys(settings: Settings) -> Iterator[Finding]:
 def check_files(settings: Settings) -> Iterator[Finding]:
     """Both database files are whole, and nobody else's to read. Raises `StoreError`."""
     found = 0
-    for path in map(Path, store_of(settings).paths):
+    for path in paths_of(store_of(settings)):
         if not path.exists():
             continue
         found += 1
@@ -118,12 +118,15 @@ def _exposed(check: str, path: Path) -> Iterator[Finding]:
 
 def check_store(settings: Settings) -> Iterator[Finding]:
     """It opens, with this schema and these keys. Raises `StoreError`, `KeyMissing`, `WrongKey`."""
-    path = store_of(settings).paths[0]
-    if not Path(path).exists():
+    store = store_of(settings)
+    path = next(iter(paths_of(store)), None)
+    if path is not None and not path.exists():
         yield Finding("store", "note", "store_none", {"path": path})
         return
     unfinished, due = asyncio.run(_waiting(settings))
-    yield Finding("store", "good", "store_ok", {"path": path})
+    yield Finding("store", "good", "store_ok", {"path": path or "PostgreSQL"})
+    if not store.keys_apart:
+        yield Finding("store", "note", "keys_together", {})
     if unfinished:
         yield Finding("store", "note", "unfinished", {"count": unfinished})
     if due:

@@ -29,6 +29,7 @@ from nitka.config import Settings
 from nitka.errors import NitkaError, StoreError
 from nitka.models.ports import ChatModel
 from nitka.store.choose import choose_store
+from nitka.store.port import Store
 from nitka.store.sqlite import SqliteStore
 from nitka.types import Limits
 
@@ -37,7 +38,11 @@ _UNSEEN = frozenset(("Cc", "Cs"))
 
 StoreUrl = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", help="The store: sqlite:///relative.db or sqlite:////absolute.db."),
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="The store: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database.",
+    ),
 ]
 UserId = Annotated[str, typer.Option("--user", metavar="ID", help="Whose conversations.")]
 Whose = Annotated[str, typer.Option("--user", metavar="ID", help="Whose data.")]
@@ -102,10 +107,10 @@ class Door:
         with sync.Nitka.open(settings.store, model=model, settings=settings, limits=limits) as nitka:
             yield nitka
 
-    def files(self, settings: Settings) -> SqliteStore:
-        """The store, unopened; where there is none yet the command ends. Raises `BadInput`."""
+    def files(self, settings: Settings) -> Store:
+        """The store, unopened; where it would be a file and there is none yet, the command ends. Raises `BadInput`."""
         store = store_of(settings)
-        if not Path(store.paths[0]).exists():
+        if not all(path.exists() for path in paths_of(store)[:1]):
             self.stop(self.texts.no_store)
         return store
 
@@ -149,18 +154,21 @@ def reworded(error: NitkaError, ours: str) -> str:
     return str(error).replace(doc, ours, 1) if ours else str(error)
 
 
-def store_of(settings: Settings) -> SqliteStore:
+def store_of(settings: Settings) -> Store:
     """The store of the settings, unopened. Raises `BadInput` for a URL of no known kind."""
-    store = choose_store(settings.store, wait=Limits().wait_seconds)
-    assert isinstance(store, SqliteStore)
-    return store
+    return choose_store(settings.store, wait=Limits().wait_seconds)
+
+
+def paths_of(store: Store) -> list[Path]:
+    """The files of the data and of the keys; none where a server keeps them."""
+    return [Path(path) for path in store.paths] if isinstance(store, SqliteStore) else []
 
 
 def own_folders(settings: Settings) -> None:
     """Makes the folder of the store, and those above it that are missing, for nobody but the user."""
-    folder = Path(store_of(settings).paths[0]).parent
+    folders = [folder for path in paths_of(store_of(settings))[:1] for folder in path.parents]
     try:
-        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        for missing in reversed([folder for folder in folders if not folder.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreError(f"Its folder cannot be made: {os.strerror(error.errno or 0)}.") from error

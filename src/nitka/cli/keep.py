@@ -11,10 +11,9 @@ from urllib.parse import quote
 
 import typer
 
-from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl
+from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, paths_of
 from nitka.config import Settings
-from nitka.store.port import RootRow
-from nitka.store.sqlite import SqliteStore
+from nitka.store.port import RootRow, Store
 from nitka.store.sqlite_copy import copy
 from nitka.types import Limits
 from nitka.vault.keychain import Keychain
@@ -68,7 +67,7 @@ def rotate(
     settings = door.settings(store)
     files = door.files(settings)
     ring = ring_of(settings)
-    with _progress(door, door.texts.rotating) as report:
+    with progress(door, door.texts.rotating) as report:
         done = asyncio.run(_rotate(files, ring, retire_old=retire_old, report=lambda count: report(count, None)))
     texts = door.texts
     door.say(texts.rotated.format(root=done.active.hex(), count=done.rewrapped))
@@ -84,7 +83,7 @@ def rotate(
         door.stop(texts.rotated_damaged.format(count=done.damaged, roots=_ids(done.needed)))
 
 
-async def _rotate(files: SqliteStore, ring: KeyRing, *, retire_old: bool, report: Callable[[int], None]) -> Rotated:
+async def _rotate(files: Store, ring: KeyRing, *, retire_old: bool, report: Callable[[int], None]) -> Rotated:
     await files.start()
     try:
         keychain = Keychain(files.keys, ring, Limits())
@@ -114,7 +113,7 @@ def show(ctx: typer.Context, store: StoreUrl = None) -> None:
         door.say(f"{row.root.hex()}  {state}{known}")
 
 
-async def _roots(files: SqliteStore, ring: KeyRing) -> list[RootRow]:
+async def _roots(files: Store, ring: KeyRing) -> list[RootRow]:
     await files.start()
     try:
         await Keychain(files.keys, ring, Limits()).prepare()
@@ -142,9 +141,11 @@ def backup(
     """
     door: Door = ctx.obj
     settings = door.settings(store)
-    files = door.files(settings)
-    with _progress(door, door.texts.backing_up) as report:
-        copies = copy(files.paths, folder, progress=report)
+    paths = paths_of(door.files(settings))
+    if not paths:
+        door.stop(door.texts.backup_elsewhere)
+    with progress(door, door.texts.backing_up) as report:
+        copies = copy(map(str, paths), folder, progress=report)
     url = f"sqlite:///{quote(str(copies[0].resolve()))}"
     door.say(door.texts.backed_up.format(path=folder, files=", ".join(path.name for path in copies), url=url))
     texts = door.texts
@@ -162,11 +163,11 @@ def _busy(door: Door, text: str) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(door: Door, text: str) -> Iterator[Callable[[int, int | None], None]]:
+def progress(door: Door, text: str) -> Iterator[Callable[[int, int | None], None]]:
     """A bar on a terminal; gives what is told (done, in all)."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn  # only here: it is slow to load
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed:,}"))
-    with Progress(*columns, console=door.err, disable=not door.err.is_terminal, transient=True) as progress:
-        task = progress.add_task(text, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    with Progress(*columns, console=door.err, disable=not door.err.is_terminal, transient=True) as shown:
+        task = shown.add_task(text, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

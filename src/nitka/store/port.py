@@ -134,6 +134,13 @@ class Store(Protocol):
     @property
     def keys(self) -> KeyStore: ...
 
+    @property
+    def keys_apart(self) -> bool:
+        """Whether the wrapped keys lie in another file or database than the data, so that a copy of the data has
+        none.
+        """
+        ...
+
     async def start(self) -> None:
         """Opens and migrates. Raises `StoreError`."""
         ...

@@ -48,6 +48,8 @@ LOST_KEYS = "The file of wrapped keys that belongs to this database is missing; 
 class SqliteStore(SqliteDirectory):
     """A store in the file `path`; the wrapped keys lie in `keys_path`, by default `path` with ".keys" after it."""
 
+    keys_apart = True
+
     def __init__(self, path: str, *, keys_path: str | None = None, wait: float = 10.0) -> None:
         self._wait = wait
         self._file = SqliteFile(path, migrations("sqlite", "data"), wait=wait)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nitka.errors import StoreError
 
@@ -72,6 +72,7 @@ class Side(Protocol):
     def writing(self) -> AbstractContextManager[Writing]: ...
 
 
+@runtime_checkable
 class Movable(Protocol):
     """A store that can be moved."""
 

@@ -32,6 +32,8 @@ from nitka.types import Tag
 class MemoryStore(MemoryDirectory):
     """Everything in dictionaries; each call is one step of the event loop and so one transaction."""
 
+    keys_apart = True
+
     def __init__(self) -> None:
         super().__init__()
         self.keys = MemoryKeys()

@@ -125,6 +125,9 @@ ENGLISH = Texts(
     backed_up="Backed up to {path}: {files}. Open it with --store {url}.",
     backup_keys="The key file {path} is NOT in it: without that key the copy does not open. Keep it elsewhere.",
     backup_environment="The root keys (NITKA_ROOT_KEYS) are NOT in it: without them the copy does not open.",
+    backup_elsewhere="PostgreSQL makes its own copies (pg_dump, pg_basebackup); `nitka backup` copies files.",
+    copying="Copying rows",
+    copied="Copied: rows: {count}. The same root keys open it. Point NITKA_STORE to it, and use the old one no more.",
     no_api_keys="There is no API key yet, so nobody can call: make one with `nitka keys create --scope turns`.",
     api_key_made="An API key, {id}; it is shown only now:",
     api_key_revoked="Revoked: {id}.",
@@ -156,6 +159,9 @@ ENGLISH = Texts(
         "tokens_exact": "counted exactly ({name})",
         "tokens_estimate": "estimated ({name}, margin {margin} %); nitka[tokens] counts exactly",
         "due": "conversations with work that is due: {count}; a running nitka does it, or `nitka settle`",
+        "keys_together": (
+            "wrapped keys lie in the same database as the data, and so in each of its copies; NITKA_KEYS names another"
+        ),
         "unfinished": "erasures to finish on disk: {count}; `nitka settle` does it",
     },
     all_well="All is well.",

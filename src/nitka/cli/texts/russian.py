@@ -150,6 +150,12 @@ RUSSIAN = Texts(
     backed_up="Копия в {path}: {files}. Открыть её: --store {url}.",
     backup_keys="Файла ключей {path} в ней НЕТ: без него копия не откроется. Храните его отдельно.",
     backup_environment="Корневых ключей (NITKA_ROOT_KEYS) в ней НЕТ: без них копия не откроется.",
+    backup_elsewhere="PostgreSQL делает копии сам (pg_dump, pg_basebackup); `nitka backup` копирует файлы.",
+    copying="Строки копируются",
+    copied=(
+        "Скопировано строк: {count}. Открывают их те же корневые ключи. Укажите новое хранилище в NITKA_STORE и "
+        "прежним больше не пользуйтесь."
+    ),
     no_api_keys="Ключей API ещё нет, и обратиться никто не может: создайте ключ, `nitka keys create --scope turns`.",
     api_key_made="Ключ API, {id}; его видно только сейчас:",
     api_key_revoked="Отозван: {id}.",
@@ -181,6 +187,9 @@ RUSSIAN = Texts(
         "tokens_exact": "считаются точно ({name})",
         "tokens_estimate": "оцениваются ({name}, запас {margin} %); точно считает nitka[tokens]",
         "due": "бесед, по которым накопилась работа: {count}; её сделает работающая nitka или `nitka settle`",
+        "keys_together": (
+            "завёрнутые ключи лежат в одной базе с данными, а значит, и в каждой её копии; другую называет NITKA_KEYS"
+        ),
         "unfinished": "стираний, не завершённых на диске: {count}; их завершит `nitka settle`",
     },
     all_well="Всё в порядке.",

@@ -104,6 +104,9 @@ class Texts:
     backed_up: str
     backup_keys: str
     backup_environment: str
+    backup_elsewhere: str
+    copying: str
+    copied: str
 
     # serve, API keys
     no_api_keys: str
