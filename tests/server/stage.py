@@ -181,6 +181,7 @@ class Stage:
     clock: FixedClock
     app: FastAPI
     running: Running
+    behind: HttpUpstream
     clients: list[httpx.Client] = field(default_factory=list)
     users: set[User] = field(default_factory=lambda: {User("anna")})
 
@@ -295,10 +296,10 @@ def serving(
     clock = FixedClock()
     nitka = Nitka.open(store, keys=memory_ring(), limits=limits, clock=clock)
     with upstream(script) as base:
-        behind = HttpUpstream("scripted-1", base_url=base) if forward else None
-        app = create_app(nitka, upstream=behind, options=options, clock=clock)
+        behind = HttpUpstream("scripted-1", base_url=base)
+        app = create_app(nitka, upstream=behind if forward else None, options=options, clock=clock)
         running = Running(app, grace)
-        stage = Stage(running.begin(), script, nitka, store, clock, app, running)
+        stage = Stage(running.begin(), script, nitka, store, clock, app, running, behind)
         try:
             yield stage
         finally:

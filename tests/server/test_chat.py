@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from nitka.server.service import Options
-from nitka.server.upstream import HttpUpstream
 from nitka.types import Limits
 from tests.server.stage import Body, Fails, Script, Stage, calls, says, serving
 
@@ -374,8 +373,7 @@ def test_an_upstream_error_is_told_without_its_words_and_nothing_is_written(
 
 def test_an_upstream_that_is_not_there_is_a_bad_gateway(script: Script) -> None:
     with serving(script) as stage:
-        assert isinstance(stage.service.upstream, HttpUpstream)
-        stage.service.upstream._url = "http://127.0.0.1:9/v1/chat/completions"
+        stage.behind.base = "http://127.0.0.1:9/v1"
         refused = ask(stage.client("turns"), "hello")
         assert (refused.status_code, refused.json()["error"]["code"]) == (502, "upstream_unreachable")
         assert stage.rows() == []
