@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -18,12 +19,14 @@ from urllib.parse import quote, urlsplit
 from nitka.errors import BadInput
 
 OPENAI = "https://api.openai.com/v1"
+TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+SECRETS = re.compile(r" *whsec_[A-Za-z0-9+/]{32,88}={0,2}( +whsec_[A-Za-z0-9+/]{32,88}={0,2})* *")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
     """How the server is run. `grace` is what open answers have at a stop, in seconds; `body_bytes` the most of one
-    request.
+    request. `watch` maps tenants to the purpose for which they are watched. `webhook_secrets` are joined by spaces.
     """
 
     host: str = "127.0.0.1"
@@ -33,6 +36,11 @@ class Serving:
     body_bytes: int = 20 << 20
     fold_model: str = ""  # what writes summaries and facts, where it is not the model itself
     anonymous: bool = False  # without a user or a session a request is passed through, and nothing kept; else refused
+    watch: Mapping[str, str] = field(default_factory=dict)
+    webhook: str = field(default="", repr=False)  # where alerts are delivered
+    webhook_secrets: str = field(default="", repr=False)
+    traces: bool = False  # export spans, as OpenTelemetry's own variables say
+    shared_numbers: Path | None = None  # the folder in which several processes count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +90,10 @@ class Settings:
                 body_bytes=int(environ.get("NITKA_BODY_BYTES") or 20 << 20),
                 fold_model=environ.get("NITKA_FOLD_MODEL", ""),
                 anonymous=environ.get("NITKA_ANONYMOUS") == "passthrough",
+                watch=purposes(environ["NITKA_WATCH"].split(";")) or {} if environ.get("NITKA_WATCH") else {},
+                webhook=environ.get("NITKA_WEBHOOK_URL", ""),
+                webhook_secrets=environ.get("NITKA_WEBHOOK_SECRET", ""),
+                traces=any(map(environ.get, TRACES)),
             ),
         )
 
@@ -92,6 +104,25 @@ def tiktoken_tables(encoding: str, environ: Mapping[str, str] = os.environ) -> P
     folder = environ.get("TIKTOKEN_CACHE_DIR") or environ.get("DATA_GYM_CACHE_DIR")
     name = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Path(folder or Path(tempfile.gettempdir()) / "data-gym-cache") / name
+
+
+def purposes(entries: Iterable[str]) -> dict[str, str] | None:
+    """Tenants and the purpose for which they are watched, from "TENANT=PURPOSE" each, or "PURPOSE" where there are no
+    tenants. None where one has no purpose, or is there twice.
+    """
+    found: dict[str, str] = {}
+    for entry in entries:
+        before, equals, after = (part.strip() for part in entry.partition("="))
+        tenant, purpose = (before, after) if equals else ("", before)
+        if not purpose or tenant in found or (equals and not tenant):
+            return None
+        found[tenant] = purpose
+    return found
+
+
+def share_numbers(folder: Path) -> None:
+    """Has the processes that are started from now on count in this folder (prometheus-client reads it here alone)."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
 
 
 def web_url(value: str) -> bool:
@@ -149,6 +180,9 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "NITKA_GRACE": _seconds,
     "NITKA_BODY_BYTES": _number(1_024, 1 << 30),
     "NITKA_FOLD_MODEL": _text,
+    "NITKA_WATCH": lambda value: _text(value) and purposes(value.split(";")) is not None,
+    "NITKA_WEBHOOK_URL": web_url,
+    "NITKA_WEBHOOK_SECRET": lambda value: SECRETS.fullmatch(value) is not None,
     "NITKA_ANONYMOUS": lambda value: value in ("refuse", "passthrough"),
 }
 

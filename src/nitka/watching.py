@@ -64,11 +64,11 @@ class Watching:
         self._rules: Watch | None = None
 
     def load(self) -> None:
-        """Reads rules and lexicons; takes some tenths of a second."""
+        """Reads rules and lexicons, once in a process; takes some tenths of a second."""
         if self.purposes:
-            from nitka.watch import load
+            from nitka.watch.data import default
 
-            self._rules = load()
+            self._rules = default()
 
     def on(self, tenant: str) -> bool:
         return tenant in self.purposes

@@ -33,6 +33,9 @@ GOOD = {
     "NITKA_GRACE": "12.5",
     "NITKA_BODY_BYTES": "65536",
     "NITKA_FOLD_MODEL": "offline",
+    "NITKA_WATCH": "shop = fraud towards our buyers; школа=protecting pupils",
+    "NITKA_WEBHOOK_URL": "https://ops:pass-phrase@alerts.example/nitka",
+    "NITKA_WEBHOOK_SECRET": f"whsec_{'A' * 32} whsec_{'B' * 32}",
     "NITKA_ANONYMOUS": "passthrough",
 }
 BAD = {
@@ -57,6 +60,9 @@ BAD = {
     "NITKA_GRACE": ["0", "nan", "99999"],
     "NITKA_BODY_BYTES": ["10", "20MB", str(2 << 30)],
     "NITKA_FOLD_MODEL": ["  ", "openai:\udcff"],
+    "NITKA_WATCH": ["  ", "shop=", "=fraud", ";", "shop=a;shop=b", "a=b;", "a=\x00"],
+    "NITKA_WEBHOOK_URL": ["alerts.example", "ftp://alerts.example"],
+    "NITKA_WEBHOOK_SECRET": ["hush", "whsec_", "whsec_short", "whsec_" + "я" * 32],
     "NITKA_ANONYMOUS": ["yes", "Passthrough", "1"],
 }
 
@@ -102,7 +108,16 @@ def test_what_is_set_is_taken() -> None:
         model=GOOD["NITKA_MODEL"],
         timeout=7.5,
         serving=Serving(
-            host="::1", port=8443, workers=4, grace=12.5, body_bytes=65_536, fold_model="offline", anonymous=True
+            host="::1",
+            port=8443,
+            workers=4,
+            grace=12.5,
+            body_bytes=65_536,
+            fold_model="offline",
+            anonymous=True,
+            watch={"shop": "fraud towards our buyers", "школа": "protecting pupils"},
+            webhook=GOOD["NITKA_WEBHOOK_URL"],
+            webhook_secrets=GOOD["NITKA_WEBHOOK_SECRET"],
         ),
     )
 
@@ -123,7 +138,7 @@ def test_a_tilde_in_the_key_file_is_the_home_folder() -> None:
 
 def test_secrets_stay_out_of_repr() -> None:
     shown = repr(Settings.read(HOME | GOOD))
-    for secret in ("hush-hush", "sk-very-secret", "c2VjcmV0", "pass-word"):
+    for secret in ("hush-hush", "sk-very-secret", "c2VjcmV0", "pass-word", "pass-phrase", "whsec_"):
         assert secret not in shown
 
 

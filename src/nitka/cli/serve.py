@@ -13,7 +13,7 @@ import typer
 from nitka import sync
 from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, own_folders
 from nitka.cli.keep import keys, ring_of
-from nitka.config import Settings
+from nitka.config import Settings, purposes
 from nitka.errors import BadInput
 from nitka.server import keys as api_keys
 from nitka.store.choose import choose_store
@@ -53,6 +53,18 @@ def serve(
             help='Requests that name no user or no session: "refuse" (by default), or "passthrough", unkept.',
         ),
     ] = None,
+    watch: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--watch",
+            metavar="TENANT=PURPOSE",
+            help="Watch a tenant's conversations, for a stated purpose; may be repeated. Read docs/responsible-use.md.",
+        ),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option("--webhook", metavar="URL", help="Where alerts go, signed with NITKA_WEBHOOK_SECRET."),
+    ] = None,
     make_key: Annotated[
         bool, typer.Option("--make-key", help="Where there is no API key yet, make one and print it.")
     ] = False,
@@ -72,6 +84,8 @@ def serve(
         grace=grace or default.grace,
         fold_model=fold_model or default.fold_model,
         anonymous=default.anonymous if anonymous is None else _is_passthrough(anonymous),
+        watch=_purposes(watch) if watch else default.watch,
+        webhook=webhook or default.webhook,
     )
     settings = replace(settings, model=model or settings.model, serving=serving)
     run = _runner()
@@ -94,6 +108,13 @@ def _is_passthrough(word: str) -> bool:
     if word not in ("refuse", "passthrough"):
         raise BadInput('--anonymous is "refuse" or "passthrough".')
     return word == "passthrough"
+
+
+def _purposes(entries: list[str]) -> dict[str, str]:
+    found = purposes(entries)
+    if found is None:
+        raise BadInput("--watch is TENANT=PURPOSE, each tenant once, or PURPOSE alone where there are no tenants.")
+    return found
 
 
 def _prepare(door: Door, settings: Settings, store: str | None) -> None:
@@ -120,7 +141,9 @@ def create(
     *,
     scope: Annotated[
         list[str],
-        typer.Option("--scope", help="What it may do: turns, read, admin, parse; or widget, for a public key."),
+        typer.Option(
+            "--scope", help="What it may do: turns, read, admin, parse, metrics; or widget, for a public key."
+        ),
     ],
     tenant: Annotated[str, typer.Option("--tenant", metavar="ID", help="Whose users it speaks for.")] = "",
     name: Annotated[str, typer.Option("--name", metavar="TEXT", help="What you will know it by.")] = "",

@@ -26,9 +26,9 @@ from nitka.vault.seal import Kind, Place, SealKey
 KeyKind = Literal["server", "widget"]
 
 PREFIXES: dict[KeyKind, str] = {"server": "nk_", "widget": "pk_"}
-SCOPES = ("turns", "read", "admin", "parse", "widget")
-"""turns: hold conversations. read: see what is kept. admin: change, export and forget it. parse: the watch. widget:
-what a public key may do."""
+SCOPES = ("turns", "read", "admin", "parse", "metrics", "widget")
+"""turns: hold conversations. read: see what is kept. admin: change, export and forget it. parse: the watch. metrics:
+the numbers of the whole server. widget: what a public key may do."""
 
 RATE = 600
 SECRET_BYTES = 32

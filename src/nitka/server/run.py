@@ -8,7 +8,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -16,11 +19,19 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from nitka.app import Nitka
-from nitka.config import OPENAI, Settings
+from nitka.config import OPENAI, Settings, share_numbers
 from nitka.errors import BadInput
+from nitka.models.choose import choose_chat
+from nitka.models.offline import OfflineChat
+from nitka.models.ports import ChatModel
 from nitka.server.app import create_app
+from nitka.server.metrics import Meter
+from nitka.server.observing import ObservedModel, Probe
 from nitka.server.service import Options
+from nitka.server.tracing import Tracer, start
 from nitka.server.upstream import HttpUpstream
+from nitka.server.webhook import Hook
+from nitka.world import monotonic
 
 LOGS: dict[str, Any] = {
     "version": 1,
@@ -37,9 +48,38 @@ LOGS: dict[str, Any] = {
 def build(settings: Settings) -> FastAPI:
     """The application that the settings describe. Raises `BadInput`."""
     serving = settings.serving
-    options = Options(anonymous=serving.anonymous, body_bytes=serving.body_bytes, workers=serving.workers)
-    nitka = Nitka.open(settings.store, model=settings.model, fold_model=serving.fold_model or None, settings=settings)
-    return create_app(nitka, upstream=upstream_of(settings), options=options)
+    if serving.traces and not start():
+        raise BadInput("Spans are to be exported, but that is an extra: pip install nitka[otel].")
+    probe = Probe(Meter(serving.shared_numbers), Tracer(), monotonic)
+    options = Options(
+        anonymous=serving.anonymous,
+        body_bytes=serving.body_bytes,
+        workers=serving.workers,
+        warm="offline" in (serving.fold_model or settings.model),
+        hook=hook_of(settings),
+    )
+    nitka = Nitka.open(
+        settings.store,
+        model=observed(settings.model, settings, probe),
+        fold_model=observed(serving.fold_model, settings, probe) if serving.fold_model else None,
+        watch=serving.watch,
+        settings=settings,
+    )
+    return create_app(nitka, upstream=upstream_of(settings), options=options, probe=probe)
+
+
+def observed(name: str, settings: Settings, probe: Probe) -> ChatModel:
+    """The model of that name, counted and traced; the offline one as it is, since nitka must know it. Raises
+    `BadInput`.
+    """
+    model = choose_chat(name, settings)
+    return model if isinstance(model, OfflineChat) else ObservedModel(model, probe)
+
+
+def hook_of(settings: Settings) -> Hook | None:
+    """Where alerts are delivered. Raises `BadInput`."""
+    serving = settings.serving
+    return Hook.of(serving.webhook, serving.webhook_secrets) if serving.webhook else None
 
 
 def upstream_of(settings: Settings) -> HttpUpstream | None:
@@ -72,9 +112,12 @@ def configured(settings: Settings) -> uvicorn.Config:
 
 
 def run(settings: Settings) -> None:
-    """Serves until it is told to stop (SIGINT, SIGTERM)."""
-    config = configured(settings)
-    if config.workers > 1:
+    """Serves until it is told to stop (SIGINT, SIGTERM). Raises `BadInput`."""
+    hook_of(settings)  # told here, and not by a process that does not start
+    if settings.serving.workers == 1:
+        uvicorn.Server(configured(settings)).run()
+        return
+    with TemporaryDirectory(prefix="nitka-numbers-") as folder:
+        share_numbers(Path(folder))
+        config = configured(replace(settings, serving=replace(settings.serving, shared_numbers=Path(folder))))
         Multiprocess(config, sockets=[config.bind_socket()]).run()
-    else:
-        uvicorn.Server(config).run()

@@ -11,8 +11,10 @@ from fastapi import Depends, Request
 from nitka.app import Nitka
 from nitka.conversation import Vault
 from nitka.server.access import Access
+from nitka.server.metrics import Meter
 from nitka.server.retries import Retries
 from nitka.server.upstream import Upstream
+from nitka.server.webhook import Hook
 from nitka.types import Limits
 from nitka.world import Clock
 
@@ -29,6 +31,8 @@ class Options:
     key_seconds: float = 10.0  # an API key is remembered
     workers: int = 1  # processes that share every rate
     docs: bool = True
+    warm: bool = False  # load the offline rules before the first request
+    hook: Hook | None = None  # where alerts of the watch are delivered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +47,12 @@ class Service:
     options: Options
     limits: Limits
     clock: Clock
+    meter: Meter
     parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS))
 
 
-def service(request: Request) -> Service:
-    """A dependency: what the routes share."""
+async def service(request: Request) -> Service:
+    """A dependency: what the routes share. Not a plain function: those are run in a thread each time."""
     found: Service = request.app.state.service
     return found
 

@@ -114,6 +114,10 @@ class Keychain:
             raise Damaged("(the active root)")
         await self.roots.claim(await self.keys.store_id(), [row.root for row in rows])
 
+    async def prove(self) -> None:
+        """Proves again that the roots belong to this store. Raises `WrongKey`, `StoreError`."""
+        await self._prove(await self.keys.roots())
+
     async def owner_id(self, user: Person) -> Tag:
         """The opaque id of a (tenant, user); that of a (tenant, channel, handle) as long as it is linked to nobody,
         and its tag (`vault.handles` tells whose it is). Raises `BadId`.
