@@ -277,7 +277,7 @@ def _infinitive(reading: Reading, clause: Clause, place: int, before: str, negat
     return _NEGATED.get(act, act) if denied else act
 
 
-_GOVERNORS = ("CAN", "MUST", "NEED", "WANT", "WILL", "LET", "LETS", "TRY", "NONEED", "FORBIDDEN", "ASKING")
+_GOVERNORS = ("CAN", "MUST", "NEED", "WANT", "WILL", "LET", "LETS", "TRY", "NONEED", "FORBIDDEN", "ASKING", "GIVEME")
 
 
 def _governor(reading: Reading, clause: Clause, place: int) -> tuple[int, str, str] | None:
@@ -298,6 +298,8 @@ def _governed(concept: str, form: str, here: frozenset[str], clause: Clause) -> 
         return _by_person(form, here, clause)
     if concept == "WANT":
         return "invite" if form in ("2", "2i") else "third" if form in ("3", "3p") else "want"
+    if concept == "GIVEME":
+        return "want"  # «дай посмотреть»
     return "joint"
 
 

@@ -82,10 +82,11 @@ def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
     """The token of the person whose age this is, speaker or reader, or -1."""
     after = reading.grammar[end] if end < clause.end else frozenset()
     years = "YEARS" in after
+    if after & {"HAVEAGE", "TOYOU"} and _ends_there(reading, clause, end + 1):
+        asked = (i for i in range(clause.start, place) if "TOYOU" in reading.grammar[i])
+        return next(asked, end)  # «14 мне», «четырнадцать тебе?», «тебе 14 исполнилось?»
     if end < clause.end and not years and not _closes(reading, end, after):
         return -1
-    if "HAVEAGE" in after:
-        return end  # «14 мне»
     apart = place > clause.start and reading.tokens[place - 1].form == ","  # "I'm a driver, 35"
     for index in range(place - 1, max(clause.start, place - 6) - 1, -1):
         found = _subject(reading, clause, index, place, years)
@@ -94,6 +95,14 @@ def _owner(reading: Reading, clause: Clause, place: int, end: int) -> int:
         if not reading.grammar[index] and reading.tokens[index].kind == WORD and not years and not apart:
             return -1
     return -1
+
+
+def _ends_there(reading: Reading, clause: Clause, place: int) -> bool:
+    """Whether nothing but fillers and times follows: «14 мне уже», not «14 мне дай»."""
+    return all(
+        reading.tokens[i].kind == MARK or reading.grammar[i] & {"FILLER", "YEARS", "BE", "PREP", "THAT", "AND"}
+        for i in range(place, min(clause.end, place + 3))
+    )
 
 
 def _subject(reading: Reading, clause: Clause, index: int, place: int, years: bool) -> int | None:
@@ -118,6 +127,8 @@ def _not_now(reading: Reading, subject: int, place: int) -> bool:
 def _is_reader(reading: Reading, clause: Clause, index: int, place: int) -> bool:
     """Whether "you are" stands here before the number, in either order."""
     words = reading.grammar[index]
+    if "TOYOU" in words:
+        return clause.question
     return "YOU" in words and ("BE" in words or _copula(reading, max(clause.start, index - 1), place))
 
 
@@ -129,7 +140,7 @@ def _closes(reading: Reading, place: int, words: frozenset[str]) -> bool:
     """Whether what follows a number leaves it an age: punctuation, "too", "and", a filler; not a noun."""
     if reading.tokens[place].kind == MARK:
         return reading.tokens[place].form not in "%:/$€₽"
-    return bool(words & {"FILLER", "AND", "THAT", "IF", "TOO", "I", "YOU", "BE", "WH", "AFTERAGE"})
+    return bool(words & {"FILLER", "AND", "THAT", "IF", "TOO", "I", "YOU", "BE", "WH", "AFTERAGE", "HAVEAGE"})
 
 
 def self_ages(reading: Reading, clause: Clause) -> list[tuple[int, int, int]]:

@@ -67,6 +67,7 @@ _NONE: frozenset[str] = frozenset()
 NUMERALS = frozenset(f"N{n}" for n in (*range(21), *range(30, 100, 10)))
 _AUXILIARY = ("BE", "DO", "HAVE", "CAN", "WILL")
 _ASKED = ("I", "YOU", "YOUR", "WE", "HE", "SHE", "THEY", "ANY", "IT", "MY", "THERE", "ARTICLE", "PERSON")  # after it
+_UNDER = frozenset({"IF", "THAT"})
 _BEFORE_ASKING = frozenset({"FILLER", "AND", "PREP"})  # may stand before a question word
 _OWN_SUBJECT = ("I", "YOU", "WE", "HE", "SHE", "THEY", "IT", "HERE")
 
@@ -173,15 +174,26 @@ def _clauses(
     frame = _frame(reading, sentence) if reading.framed else 0
     brief = len(bounds) == 1 and _brief(reading, sentence)
     clauses = []
+    asked = _asked(reading, bounds) if asks else sentence.end
     for start, end in bounds:
         is_quoted = quoted is not None and sum(quoted[start:end]) * 2 > end - start
-        question = (asks and end == sentence.end) or _inverted(reading, start, end, alone=len(bounds) == 1)
+        question = end >= asked and asks or _inverted(reading, start, end, alone=len(bounds) == 1)
         head = reading.grammar[start] if start < end else _NONE
         under = "IF" if "IF" in head else "THAT" if "THAT" in head else ""
         told = retold or frame > 0 or is_quoted
         still = end == sentence.end and last == ""
         clauses.append(Clause(start, end, question, "AND" in head, under, told, brief, still))
     return tuple(clauses), retold or frame == 2
+
+
+def _asked(reading: Reading, bounds: Sequence[tuple[int, int]]) -> int:
+    """The end of the first clause that a question mark at the end of the sentence speaks of: the last one, and the one
+    that it hangs on ("can I have the code that came?", «сколько вам, если не секрет?»).
+    """
+    place = len(bounds) - 1
+    while place > 0 and not _UNDER.isdisjoint(reading.grammar[bounds[place][0]]):
+        place -= 1
+    return bounds[place][1]
 
 
 def _brief(reading: Reading, sentence: Sentence) -> bool:
@@ -306,4 +318,6 @@ def _asks_within(reading: Reading, start: int, end: int) -> bool:
 def _asks_last(reading: Reading, start: int, end: int) -> bool:
     """Whether the last word of the clause is a question word: «а мама где», «тебе сколько»."""
     last = next((i for i in range(end - 1, start, -1) if reading.tokens[i].kind != MARK), start)
+    if any("NOT" in reading.grammar[i] for i in range(max(start, last - 2), last)):
+        return False  # «ни с кем»
     return "WH" in reading.grammar[last] and not reading.grammar[last] & {"THAT", "ANY", "NOT"}

@@ -22,6 +22,7 @@ REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
 _AFTER_SUM = frozenset({"FILLER", "AND", "THAT", "IF", "PLEASE", "TO", "UNTIL", "NOT", "I", "YOU", "ME"})
 _ME, _READER = frozenset({"I", "MY", "ME"}), frozenset({"YOU", "YOUR"})
 _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
+_TOLD = frozenset({"#reader", "OR"})  # what is told of these without a full stop may be a question
 _LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING", "YOUR"})
 _WISHES = ("NEED", "WANT", "GIVEME", "LET", "LETS")
 _NAME = 3  # words of a name or a rank between an office and the pause after it
@@ -189,7 +190,7 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     if clause.brief:
         keys["#brief"] = here
     _persons(keys)
-    if clause.question or (clause.open and "#reader" in keys and "#self" not in keys and "#if" not in keys):
+    if clause.question or (clause.open and not _TOLD.isdisjoint(keys) and "#self" not in keys and "#if" not in keys):
         keys["#maybe"] = here
     for place in reading.links:
         if clause.start <= place < clause.end:

@@ -100,6 +100,8 @@ def _expanded(kind: str, words: str, code: str, where: str, classes: Classes) ->
 
 def _phrase(tokens: list[str], code: str, classes: Classes) -> Forms:
     """A phrase, once for each grammatical form its words may give it; words of one form stand together as `a|b`."""
+    if len(tokens) == 1:
+        return _choices(tokens[0], code, classes)
     choices = [_by_form(_choices(token, code, classes)) for token in tokens]
     return [("_".join(f for f, _ in row), next((g for _, g in row if g), "")) for row in product(*choices)]
 
