@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol
 
 from nitka import facts as facts_of
 from nitka.conversation import FACTS, RECALL, Vault
@@ -26,7 +26,7 @@ from nitka.layers.facts import Category
 from nitka.layers.recall import Hit, Index, Query, installed, rank_facts, search
 from nitka.layers.recall.segment import Array
 from nitka.models.embed import Embedder
-from nitka.recalling.memory import Memories, Memory, facts_ready, tail
+from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail
 from nitka.recalling.shelf import Said, opened, read_ledger, rows_of, said
 from nitka.recalling.shown import alive, as_passages, as_recalled, asked_for, within
 from nitka.store.port import FoldRow, Look
@@ -40,9 +40,7 @@ K = 10  # passages looked for
 MOST_FACTS = 40
 FEW_FACTS = 24  # of a person who has no more than that, those that bear on nothing named may fill the room
 TAIL_ROWS = 64  # read beside the index, at most
-FIRST = 0.7  # share of the waiting time that is given to what the search needs
-
-T = TypeVar("T")
+FIRST = 0.6  # share of the waiting time that is given to what the search needs
 
 
 class Recollected(NamedTuple):
@@ -78,6 +76,8 @@ class Ready:
     tail: Index | None = None
     vector: Array | None = None
     facts: tuple[tuple[Kept, ...], Index] | None = None
+    ranked: tuple[Passage, ...] = ()
+    recalled: tuple[Passage, ...] = ()
     notes: list[str] = field(default_factory=list)
 
     def indexes(self) -> tuple[Index, ...]:
@@ -112,9 +112,8 @@ class Asker:
         await self._gathered(parts, ready, end - (1 - FIRST) * self.limits.recall_wait)
         if wanted.recall != "off" and self._wordless(ready):
             ready.notes.append("recall went by words alone: the question's vector was not ready")
-        found = await self._gathered({"what was found": self._found(vault, owner, wanted, ready)}, ready, end)
-        facts, recalled = found.get("what was found", ((), ()))
-        return Recollected(facts, recalled, tuple(ready.notes))
+        await self._gathered({"what was found": self._found(vault, owner, wanted, ready)}, ready, end)
+        return Recollected(ready.ranked, ready.recalled, tuple(ready.notes))
 
     def _parts(
         self,
@@ -135,11 +134,11 @@ class Asker:
             parts["vector"] = self._vector(self.embedder, wanted.text, ready)
         return parts
 
-    async def _gathered(self, parts: Mapping[str, Awaitable[T]], ready: Ready, end: float) -> dict[str, T]:
-        """The results that are there by `end`; of the others a note. They go on all the same."""
+    async def _gathered(self, parts: Mapping[str, Awaitable[None]], ready: Ready, end: float) -> None:
+        """Waits until `end`; of what is not there by then a note is made. It goes on all the same."""
         tasks = {asyncio.ensure_future(part): name for name, part in parts.items()}
         if not tasks:
-            return {}
+            return
         left = max(0.0, end - asyncio.get_running_loop().time())
         done, pending = await asyncio.wait(tasks, timeout=left)
         for task in pending:
@@ -147,12 +146,12 @@ class Asker:
             task.add_done_callback(self._over)
             if tasks[task] != "vector":
                 ready.notes.append(f"recall was not ready: {tasks[task]} may be missing")
-        failed = {task: error for task in done if (error := task.exception()) is not None}
-        for task, error in failed.items():
+        for task, error in ((task, task.exception()) for task in done):
+            if error is None:
+                continue
             log.warning("recall: %s failed (%s)", tasks[task], type(error).__name__)
             if tasks[task] != "vector":
                 ready.notes.append(f"recall failed: {tasks[task]} may be missing ({type(error).__name__})")
-        return {tasks[task]: task.result() for task in done if task not in failed}
 
     def _over(self, task: asyncio.Future[Any]) -> None:
         self.running.discard(task)
@@ -167,13 +166,13 @@ class Asker:
         excluded: frozenset[Category],
         ready: Ready,
     ) -> None:
-        await asyncio.to_thread(installed)  # dictionaries take half a second, once
+        await dictionaries()
         known = await facts_of.load(vault, owner, rows.get(FACTS))
         ready.facts = await facts_ready(vault, owner, known, excluded, self._name)
 
     async def _passages(self, vault: Vault, owner: Owner, row: FoldRow | None, wanted: Question, ready: Ready) -> None:
         """The index, and what it has not read yet."""
-        await asyncio.to_thread(installed)
+        await dictionaries()
         ledger = opened(owner, row)
         memory = self.memories.held(vault, owner, ledger.epoch)
         if memory is None and ledger.parts:
@@ -201,10 +200,8 @@ class Asker:
         there = (memory is not None and memory.index.with_vectors) or (facts is not None and facts[1].with_vectors)
         return bool(there) and ready.vector is None
 
-    async def _found(
-        self, vault: Vault, owner: Owner, wanted: Question, ready: Ready
-    ) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
-        """Facts and passages, from what is ready."""
+    async def _found(self, vault: Vault, owner: Owner, wanted: Question, ready: Ready) -> None:
+        """Facts, then passages, from what is ready; what was found first counts, should the rest come too late."""
         here = session_tag(owner, wanted.session)
         query = Query(
             text=wanted.text,
@@ -217,16 +214,13 @@ class Asker:
             elsewhere=wanted.recall == "user",
         )
 
-        def look() -> tuple[tuple[Passage, ...], list[Hit]]:
-            return self._ranked(vault, query, ready), self._searched(query, ready.indexes(), K)
-
-        facts, hits = await asyncio.to_thread(look)
-        if not hits:
-            return facts, ()
+        ready.ranked = await asyncio.to_thread(self._ranked, vault, query, ready)
+        if not (indexes := ready.indexes()):
+            return
+        hits = await asyncio.to_thread(self._searched, query, indexes, K)
         numbers = {n for hit in hits for n in (hit.n, hit.n + 1 - 2 * (hit.seq % 2))}
-        rows = await rows_of(vault, owner, numbers)
-        shown = await asyncio.to_thread(self._shown, vault, hits, rows, wanted.text, here)
-        return facts, shown
+        rows = await rows_of(vault, owner, numbers) if hits else {}
+        ready.recalled = await asyncio.to_thread(self._shown, vault, hits, rows, wanted.text, here) if rows else ()
 
     def _ranked(self, vault: Vault, query: Query, ready: Ready) -> tuple[Passage, ...]:
         if ready.facts is None:
@@ -257,7 +251,7 @@ class Asker:
         """Passages for a caller who waits as long as it takes. `budget` is in characters. Raises `Damaged` where the
         index does not open, `Forgotten`.
         """
-        await asyncio.to_thread(installed)
+        await dictionaries()
         ledger, _ = await read_ledger(vault, owner)
         memory = await asyncio.shield(self.memories.load(vault, owner))
         if memory.ledger.epoch < ledger.epoch:  # it was being loaded while something was forgotten

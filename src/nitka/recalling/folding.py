@@ -19,6 +19,7 @@ from nitka.layers.recall import Segment, given, installed, ledger, passages, seg
 from nitka.layers.recall.ledger import Ledger, Part, Step
 from nitka.layers.recall.segment import places, vectors_of
 from nitka.models.embed import Embedder
+from nitka.recalling.memory import dictionaries
 from nitka.recalling.shelf import Moved, Said, change, read_ledger, read_parts, rows_of, said, stands, written
 from nitka.store.port import Change, Locked, Look
 from nitka.types import Limits
@@ -41,7 +42,7 @@ async def fold(vault: Vault, owner: Owner, limits: Limits, embedder: str) -> int
     """One step of the index: the oldest rows not yet in it, up to those of the window, become words. Returns how many
     rows were read into what was written; 0 also where somebody else was faster, or nothing was due.
     """
-    await asyncio.to_thread(installed)  # dictionaries take half a second, once
+    await dictionaries()
     before, view = await read_ledger(vault, owner)
     lag = limits.window + limits.recall_slack
     end = view.n - limits.window
@@ -130,7 +131,7 @@ async def embed(vault: Vault, owner: Owner, embedder: Embedder | None) -> int:
     vectors, the newest first. Returns how many. Raises `ModelError`; then it is due still.
     """
     name = embedder.name if embedder is not None else ""
-    await asyncio.to_thread(installed)  # dictionaries take half a second, once
+    await dictionaries()
     before, _ = await read_ledger(vault, owner)
     known = await facts.load(vault, owner)
     try:

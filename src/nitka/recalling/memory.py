@@ -52,6 +52,12 @@ class Memory:
         return _bytes(self.index) + sum(map(_bytes, self.segments.values())) + 4_096
 
 
+async def dictionaries() -> None:
+    """Waits for the dictionaries of words, which take half a second to load, once a process."""
+    if not installed.cache_info().currsize:
+        await asyncio.to_thread(installed)
+
+
 def _bytes(one: Index | Segment) -> int:
     values = [getattr(one, name) for name in one.__slots__]
     arrays = [array for value in values for array in (value.values() if isinstance(value, dict) else [value])]
