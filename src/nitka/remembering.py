@@ -1,8 +1,8 @@
 """What a turn is given of the person, beside the session's own layers: profile, facts, recalled passages.
 
 None of it can hold up or spoil an answer: what does not open or is not there in time is left out, and the receipt
-says so. Arrays and dictionaries take half a second to load, so recall is loaded beside whatever comes first; until
-it is there, facts are given as they are, the newest first.
+says so. Facts are given whole where all of them fit, else those that bear on the question; while that cannot be told
+(arrays and dictionaries take half a second to load, beside whatever comes first), the newest.
 """
 
 from __future__ import annotations
@@ -96,34 +96,48 @@ class Remembering:
             profile = read_profile(owner, rows.get(PROFILE)).text
         except Damaged:
             notes.append("the profile does not open")
-        if FACTS not in rows and (wanted.recall == "off" or (wanted.recall == "session" and not wanted.before)):
-            return Remembered(profile=profile, notes=tuple(notes))
+        facts, ranked = await self._facts(vault, owner, rows, excluded, notes)
+        if ranked and (wanted.recall == "off" or (wanted.recall == "session" and not wanted.before)):
+            return Remembered(profile=profile, facts=facts, notes=tuple(notes))
         task = self.load()
         if not task.done():
             await asyncio.wait([task], timeout=self._limits.recall_wait)
         if not task.done():
-            facts, said = await self._unranked(vault, owner, rows, excluded)
-            return Remembered(profile=profile, facts=facts, notes=(*notes, *said))
-        found = await task.result().recollect(vault, owner, rows, wanted, excluded)
-        return Remembered(profile=profile, facts=found.facts, recalled=found.recalled, notes=(*notes, *found.notes))
+            notes.append("recall is being loaded: nothing was looked for")
+            return Remembered(profile=profile, facts=facts, notes=tuple(notes))
+        known = {kind: row for kind, row in rows.items() if not ranked or kind != FACTS}
+        found = await task.result().recollect(vault, owner, known, wanted, excluded)
+        chosen = facts if ranked or not found.facts else found.facts
+        return Remembered(profile=profile, facts=chosen, recalled=found.recalled, notes=(*notes, *found.notes))
 
-    async def _unranked(
-        self, vault: Vault, owner: Owner, rows: Mapping[str, FoldRow], excluded: frozenset[Category]
-    ) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
-        """Facts while recall is being loaded: the newest, as far as there is room."""
-        note = "recall is being loaded: nothing was looked for, facts are the newest"
+    async def _facts(
+        self,
+        vault: Vault,
+        owner: Owner,
+        rows: Mapping[str, FoldRow],
+        excluded: frozenset[Category],
+        notes: list[str],
+    ) -> tuple[tuple[Passage, ...], bool]:
+        """The newest facts, as many as there is room for, and whether these are all: then nothing has to be ranked."""
+        if FACTS not in rows:
+            return (), True
         try:
-            known = await facts_of.load(vault, owner, rows.get(FACTS))
+            async with asyncio.timeout(self._limits.recall_wait):
+                known = await facts_of.load(vault, owner, rows[FACTS])
+        except TimeoutError:
+            return (), False
         except NitkaError as error:
-            return (), (f"facts left out: {type(error).__name__}",)
+            notes.append(f"facts left out: {type(error).__name__}")
+            return (), True
+        held = known.current(excluded)
         room, chosen = self._limits.facts_tokens, list[Passage]()
-        for one in sorted(known.current(excluded), key=lambda one: one.fact.when, reverse=True):
+        for one in sorted(held, key=lambda one: one.fact.when, reverse=True):
             text = facts_of.said_of(one.fact)
             room -= vault.count(text) + 2
             if room < 0:
                 break
             chosen.append(Passage(text))
-        return tuple(chosen), (note,)
+        return tuple(chosen), len(chosen) == len(held)
 
     async def close(self) -> None:
         """Ends loads and closes the embedder."""

@@ -293,7 +293,8 @@ def _parts(text: str, source: Source, order: int, topic: tuple[str, ...]) -> Ite
     """The statements in a text; each may lean on what was spoken of before it."""
     for nth, part in enumerate(lexicon.sentences(text)):
         small = lexicon.words(part)
-        if not is_question(part) and small and not lexicon.SMALL.issuperset(small):
+        asks = "?" in part if source == "notes" else is_question(part)  # "is called Anna" is a fact
+        if not asks and small and not lexicon.SMALL.issuperset(small):
             about, lean = _leans(small, topic)
             yield Sentence(text=part, source=source, order=order + nth, words=small, about=about, lean=lean)
         topic = _topic(small, topic)
