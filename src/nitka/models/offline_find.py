@@ -33,7 +33,7 @@ _INTRODUCES = re.compile(
     r"^(?i:(?:hi|hello|hey|привет|здравствуйте|добрый день)\W+)?"
     r"(?i:i['’]?m|i am|this is|call me|я|это|зовите меня|зови меня)\s"
     r"[A-ZА-ЯЁ]\w+(?=\s*(?:[,.!(]|$|\s(?:and|from|и|из)\s))"
-    r"|^(?i:is called|зовут)\s[A-ZА-ЯЁ]"  # as a fact says it
+    r"|^(?i:is called|зовут)\s[A-ZА-ЯЁ][\w-]*"  # as a fact says it
 )
 
 

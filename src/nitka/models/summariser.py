@@ -22,7 +22,7 @@ from typing import Any
 from nitka.door import sound
 from nitka.errors import ModelError
 from nitka.models.extract import condense
-from nitka.models.extract.lexicon import language
+from nitka.models.extract.lexicon import certain_language
 from nitka.models.ports import ChatModel
 from nitka.types import ChatMessage, Line, Message, Proposal
 
@@ -79,7 +79,7 @@ def _prompt() -> str:
 def request(lines: Sequence[Line], messages: Sequence[Message], *, cap: int) -> list[ChatMessage]:
     """What the model is sent: the prompt, and lines and messages as one JSON object."""
     data = {
-        "language": language("\n".join(message.text[:2_000] for message in messages)) or "that of the messages",
+        "language": certain_language("\n".join(message.text[:2_000] for message in messages)) or "that of the messages",
         "lines": [{"n": at, "text": line.text} for at, line in enumerate(lines)],
         "messages": [{"seq": m.seq, "role": m.role, "text": _shown(m.text)} for m in messages],
     }

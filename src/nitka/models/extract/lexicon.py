@@ -20,6 +20,9 @@ SPACED = ("en", "de", "fr", "es", "pt")  # told apart by their function words
 CYRILLIC = re.compile("[а-яёА-ЯЁіїєґІЇЄҐ]")
 LATIN = re.compile("[a-zA-ZÀ-ɏ]")
 HAN = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+KANA = re.compile("[\u3040-\u30ff]")
+FOREIGN = re.compile("[\u0402-\u040f\u0452-\u045f\u0490-\u04ff]", re.I)  # Cyrillic letters that Russian lacks
+CERTAIN = 0.4  # share of function words in a text of a language; in a related one it is a third
 BARE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 GIST_SIZE = 9.5  # tokens, about; a language in which words cost more asks for less
 PREFIX = 3  # entries that end in * are found by this many first letters
@@ -180,3 +183,17 @@ def language(text: str) -> str:
     scores = [(len(words & lexicon(code).function), -at, code) for at, code in enumerate(SPACED)]
     best = max(scores)
     return best[2] if best[0] else ""
+
+
+def certain_language(text: str) -> str:
+    """The code of the language where the text leaves no doubt; else "". Many languages look like one of ours, and whoever
+    is asked to write in a language writes in that one.
+    """
+    code = language(text)
+    if code == "zh":
+        return "" if KANA.search(text) else code
+    words = BARE.findall(fold(text[:2000]))
+    if not words or (code == "ru" and FOREIGN.search(text)):
+        return ""
+    known = lexicon(code).function
+    return code if sum(word in known for word in words) >= CERTAIN * len(words) else ""
