@@ -26,6 +26,7 @@ from nitka.server.upstream import HttpUpstream
 from nitka.store.port import Store
 from nitka.testing import FixedClock, MemoryStore, memory_ring
 from nitka.types import Limits, Message, User
+from nitka.vault.roots import RootKeys
 from nitka.world import random_bytes
 
 T = TypeVar("T")
@@ -286,6 +287,7 @@ def serving(
     script: Script,
     *,
     store: Store | None = None,
+    keys: RootKeys | None = None,
     options: Options | None = None,
     limits: Limits | None = None,
     grace: int | None = 5,
@@ -294,7 +296,7 @@ def serving(
     """The server over a store in memory, in a thread of its own."""
     store = store or MemoryStore()
     clock = FixedClock()
-    nitka = Nitka.open(store, keys=memory_ring(), limits=limits, clock=clock)
+    nitka = Nitka.open(store, keys=keys or memory_ring(), limits=limits, clock=clock)
     with upstream(script) as base:
         behind = HttpUpstream("scripted-1", base_url=base)
         app = create_app(nitka, upstream=behind if forward else None, options=options, clock=clock)
@@ -303,6 +305,7 @@ def serving(
         try:
             yield stage
         finally:
-            stage.clear()
+            if running.is_alive():
+                stage.clear()
             stage.plain.close()
             running.end()
