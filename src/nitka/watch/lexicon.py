@@ -44,7 +44,7 @@ class Word(NamedTuple):
     hits: tuple[Hit, ...]
     grammar: frozenset[str]
     verb: bool
-    phrases: Mapping[str, tuple[Phrase, ...]]
+    phrases: Mapping[str, Branch]
     near: frozenset[str]
     marks: int
 
@@ -58,6 +58,20 @@ class Phrase(NamedTuple):
     concept: str
     form: str
     marks: int = 0
+
+
+class Branch(NamedTuple):
+    """Phrases that share their first two tokens: those that end there, the others by their next word, and those that
+    go on after a gap. Where the second token is itself a gap, `nexts` are by the word after it.
+    """
+
+    ends: tuple[Phrase, ...] = ()
+    nexts: Mapping[str, tuple[Phrase, ...]] = {}
+    gapped: tuple[Phrase, ...] = ()
+
+    def all(self) -> Iterable[Phrase]:
+        """Every phrase, once."""
+        return dict.fromkeys((*self.ends, *(p for several in self.nexts.values() for p in several), *self.gapped))
 
 
 @dataclass(slots=True)
@@ -149,7 +163,20 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
         marks |= mark(concept, how)
     phrases = _phrases(draft.phrases.get(form, ()), parents, mark)
     near = frozenset().union(*(p.rest[p.rest[0] == _GAPPED] for several in phrases.values() for p in several))
-    return Word(hits, grammar, verb, phrases, near, marks)
+    return Word(hits, grammar, verb, {second: _branch(p) for second, p in phrases.items()}, near, marks)
+
+
+def _branch(phrases: Sequence[Phrase]) -> Branch:
+    nexts: dict[str, dict[Phrase, None]] = {}
+    for phrase in phrases:
+        if len(phrase.rest) > 1 and phrase.rest[1] != _GAPPED:
+            for word in phrase.rest[1]:
+                nexts.setdefault(word, {})[phrase] = None
+    return Branch(
+        tuple(p for p in phrases if len(p.rest) == 1),
+        {word: tuple(several) for word, several in nexts.items()},
+        tuple(p for p in phrases if len(p.rest) > 1 and p.rest[1] == _GAPPED),
+    )
 
 
 def _phrases(
@@ -318,22 +345,24 @@ def found(looked: Looked) -> Found:
     return whole
 
 
-def phrases_at(
-    forms: Sequence[str], place: int, seconds: Mapping[str, Sequence[Phrase]]
-) -> Sequence[tuple[Phrase, int]]:
+def phrases_at(forms: Sequence[str], place: int, seconds: Mapping[str, Branch]) -> Sequence[tuple[Phrase, int]]:
     """The phrases that stand at a token that something follows, each with the index after it."""
     after = place + 2 if forms[place + 1] == "," and place + 2 < len(forms) else place + 1
-    choices = seconds.get(forms[after], ()), seconds.get(GAP, ())
-    if not choices[0] and not choices[1]:
-        return ()
-    here, near = [], {*forms[after : after + GAP_MOST + 1], GAP}
-    for phrases in choices:
-        for phrase in phrases:
-            rest = phrase.rest
-            if len(rest) == 1 or not rest[1].isdisjoint(near):  # tells most of them at once
-                end = _phrase_end(forms, after, rest)
-                if end:
-                    here.append((phrase, end))
+    branch, gap = seconds.get(forms[after]), seconds.get(GAP)
+    here: list[tuple[Phrase, int]] = []
+    going: Iterable[Phrase] = ()
+    if branch:
+        here = [(phrase, after + 1) for phrase in branch.ends]
+        third = after + 2 if after + 2 < len(forms) and forms[after + 1] == "," else after + 1
+        if third < len(forms):
+            going = (*branch.nexts.get(forms[third], ()), *branch.gapped)
+    if gap:
+        near = dict.fromkeys(forms[after : after + GAP_MOST + 1])
+        going = dict.fromkeys((*going, *(p for form in near for p in gap.nexts.get(form, ()))))
+    for phrase in going:
+        end = _phrase_end(forms, after, phrase.rest)
+        if end:
+            here.append((phrase, end))
     return here
 
 

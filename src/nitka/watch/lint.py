@@ -214,7 +214,7 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
     for code, files in languages.items():
         words = lexicon.load(files, {})
         heads = ((head, words.words[head].phrases) for head in words.known)
-        idioms = [(head, p) for head, s in heads for ps in s.values() for p in ps if p.concept[0] == "!"]
+        idioms = [(head, p) for head, s in heads for branch in s.values() for p in branch.all() if p.concept[0] == "!"]
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
         if share > _MOST_COPIED:
