@@ -26,8 +26,9 @@ from typing import Any
 from nitka.layers.facts.canon import name_key
 from nitka.layers.facts.model import USER, Candidate
 from nitka.layers.facts.rules import people, russian
-from nitka.layers.facts.rules.macros import compiled
+from nitka.layers.facts.rules.macros import expanded
 from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
+from nitka.layers.facts.rules.needs import ODD, Needs, key_of, may_match, packaged
 from nitka.layers.facts.rules.people import Mention, Person
 from nitka.layers.facts.rules.shape import shape
 from nitka.layers.facts.rules.text import Sentence
@@ -45,7 +46,8 @@ _SUBJECTS = re.compile(
 @dataclass(frozen=True, slots=True)
 class Rule:
     slot: str
-    pattern: re.Pattern[str]
+    source: str  # of its pattern, with everything put in
+    needs: Needs
     kind: str
     say: str
     allow: frozenset[str] = frozenset()
@@ -55,6 +57,18 @@ class Rule:
     whole: bool = False
     also: bool = False
     free: bool = False
+
+    def matches(self, text: str, lower: str | None) -> Iterator[re.Match[str]]:
+        """Where the pattern matches. `lower` is the text in lower case, or None for one that every rule has to read;
+        the pattern is compiled when a text holds what it needs.
+        """
+        if lower is None or may_match(self.needs, lower):
+            yield from _pattern(self.source).finditer(text)
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.I)
 
 
 @dataclass(frozen=True)
@@ -80,10 +94,17 @@ def rules(language: str) -> tuple[Rule, ...]:
     return tuple(_rule(entry, pattern, language) for entry in table["rule"] for pattern in entry["when"])
 
 
+def patterns(language: str) -> tuple[str, ...]:
+    """The patterns of a language's rules, with everything put in."""
+    return tuple(rule.source for rule in rules(language))
+
+
 def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
+    source = expanded(pattern, language)
     return Rule(
         slot=entry["slot"],
-        pattern=compiled(pattern, language),
+        source=source,
+        needs=packaged().get(key_of(source), ()),
         kind=entry.get("as", "thing"),
         say=entry.get("say", "{v}"),
         allow=frozenset(entry.get("allow", ())),
@@ -98,10 +119,12 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
 
 def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple[int, int]]]:
     """What the rules find in the scene, with the span of the value in the sentence."""
-    for language in _languages(scene.sentence.text):
+    text = scene.sentence.text
+    lower = None if ODD.intersection(text) else text.lower()
+    for language in _languages(text):
         for rule in rules(language):
             if rule.whole is whole:
-                for match in rule.pattern.finditer(scene.sentence.text):
+                for match in rule.matches(text, lower):
                     for candidate in _candidates(rule, match, scene):
                         yield rule, candidate, _span(candidate.value, match)
 
@@ -135,13 +158,14 @@ def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Cand
     if outcome is None or person is None:
         return
     op, slot = outcome
-    about, slot = _placed(person, slot.format(**{k: (v or "").casefold() for k, v in match.groupdict().items()}))
+    groups = {name: (words or "").casefold() for name, words in match.groupdict().items()}
+    about, slot = _placed(person, slot.format(**groups))
     for value, seen in shape(rule.kind, match["v"], scene.today):
         yield Candidate(
             op="retract" if op == "retract" else "assert",
             slot=slot,
             value=value,
-            statement=rule.say.format(v=seen),
+            statement=rule.say.format(**groups | {"v": seen}),
             about=about,
             quote=quoted(scene, start, match.end()),
             seq=scene.message.seq,
