@@ -163,16 +163,19 @@ async def rows_of(process: Process) -> dict[int, Any]:
 class Slow:
     """A store whose views of certain pieces wait until they may go on."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self.keys, self.go = store, store.keys, asyncio.Event()
+    def __init__(self, store: Store, *, read_first: bool = False) -> None:
+        self._store, self.keys, self.go, self._read_first = store, store.keys, asyncio.Event(), read_first
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def view(self, look: Look) -> Any:
-        if look.pieces:
+        if look.pieces and not self._read_first:
             await self.go.wait()
-        return await self._store.view(look)
+        view = await self._store.view(look)
+        if look.pieces and self._read_first:
+            await self.go.wait()
+        return view
 
 
 async def test_what_is_not_ready_in_time_is_left_out_and_there_for_the_next_turn() -> None:
@@ -295,18 +298,35 @@ async def test_nothing_derived_stays_in_memory() -> None:
     assert in_memory(marker) == []
 
 
+async def test_what_another_process_forgot_goes_with_the_next_question() -> None:
+    marker = "zaubermarke"
+    place = Place()
+    one, two = [await Process(place).start() for _ in range(2)]
+    await one.record("anna", "s", f"the word is {marker}", "ok")
+    await laid_out(one)
+    await one.fold("anna")
+    assert marker in said((await asked(two, f"Which word, {marker}?")).recalled)
+    await one.forget_turn("anna", "s", 0)
+    assert in_memory(marker), "the other process has not heard of it"
+    await asked(two, "Which word?")
+    assert in_memory(marker) == []
+
+
 async def test_a_load_that_a_forgetting_overtakes_is_not_kept() -> None:
+    """It has read the segments already, and hears of the forgetting before it is done."""
+    marker = "zaubermarke"
     place = Place()
     first = await Process(place).start()
+    await first.record("anna", "s", f"the word is {marker}", "ok")
     await laid_out(first)
     await first.fold("anna")
-    slow = Slow(first.store)
-    second = Process(place, store=cast(Store, slow), limits=Limits(window=4, recall_slack=0, recall_wait=0.01))
-    await asked(second, "What was the code of the locker?")
+    slow = Slow(first.store, read_first=True)
+    second = Process(place, store=cast(Store, slow), limits=Limits(window=4, recall_slack=0, recall_wait=0.2))
+    await asked(second, f"Which word, {marker}?")
     owner = await second.known("anna")
     loading = [task for task in asyncio.all_tasks() if task.get_name() == "nitka-recall"]
     assert loading
-    await forgetting.forget_user(first.vault, User("anna"))
+    await first.forget_turn("anna", "s", 0)
     second.vault.keychain.drop(owner.id)
     slow.go.set()
     await asyncio.wait(loading)
