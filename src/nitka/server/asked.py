@@ -69,7 +69,8 @@ class Asked:
 def read(messages: Sequence[Mapping[str, Any]]) -> Asked:
     """The turn in a list of messages. Raises `Refusal`, naming the place and never the text."""
     for at, message in enumerate(messages):
-        if message.get("role") not in ROLES:
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
             raise _unfit(f"messages[{at}].role", "not a role of the chat API")
     said = [at for at, message in enumerate(messages) if message["role"] == "user"]
     if not said:

@@ -109,7 +109,9 @@ def validation_refusal(problems: Iterable[Mapping[str, Any]]) -> Refusal:
     """
     first = next(iter(problems), {})
     kind = str(first.get("type", "invalid"))
-    path = "" if kind == "json_invalid" else path_of(first.get("loc", ()))
+    steps = tuple(first.get("loc", ()))
+    steps = steps[:-1] if kind == "extra_forbidden" else steps  # the name of a field that is not ours
+    path = "" if kind == "json_invalid" else path_of(steps)
     return Refusal(f"{path or 'The body'}: {kind.replace('_', ' ')}.", code="invalid_value", param=path or None)
 
 
