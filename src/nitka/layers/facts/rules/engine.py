@@ -28,7 +28,7 @@ from nitka.layers.facts.model import USER, Candidate
 from nitka.layers.facts.rules import people, russian
 from nitka.layers.facts.rules.macros import expanded
 from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
-from nitka.layers.facts.rules.needs import ODD, Needs, key_of, may_match, packaged
+from nitka.layers.facts.rules.needs import ODD, Needs, key_of, packaged
 from nitka.layers.facts.rules.people import Mention, Person
 from nitka.layers.facts.rules.shape import shape
 from nitka.layers.facts.rules.text import Sentence
@@ -57,13 +57,6 @@ class Rule:
     whole: bool = False
     also: bool = False
     free: bool = False
-
-    def matches(self, text: str, lower: str | None) -> Iterator[re.Match[str]]:
-        """Where the pattern matches. `lower` is the text in lower case, or None for one that every rule has to read;
-        the pattern is compiled when a text holds what it needs.
-        """
-        if lower is None or may_match(self.needs, lower):
-            yield from _pattern(self.source).finditer(text)
 
 
 @cache
@@ -94,6 +87,29 @@ def rules(language: str) -> tuple[Rule, ...]:
     return tuple(_rule(entry, pattern, language) for entry in table["rule"] for pattern in entry["when"])
 
 
+def _worth_running(language: str, text: str) -> Iterator[Rule]:
+    """The rules, in their order, that may match in the text; a pattern is compiled when it is first among them."""
+    every = rules(language)
+    if ODD.intersection(text):
+        return iter(every)
+    places = _places(language)
+    lower = text.lower()
+    hit = {place for need, where in places.items() if need in lower for place in where}
+    return (every[place] for place in sorted(hit))
+
+
+@cache
+def _places(language: str) -> dict[str, tuple[int, ...]]:
+    """Where in the order of the rules those stand that need a text, or one of several; under "" those of which that is
+    not known.
+    """
+    places: dict[str, list[int]] = {}
+    for place, rule in enumerate(rules(language)):
+        for need in rule.needs or ("",):
+            places.setdefault(need, []).append(place)
+    return {need: tuple(where) for need, where in places.items()}
+
+
 def patterns(language: str) -> tuple[str, ...]:
     """The patterns of a language's rules, with everything put in."""
     return tuple(rule.source for rule in rules(language))
@@ -120,11 +136,10 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
 def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple[int, int]]]:
     """What the rules find in the scene, with the span of the value in the sentence."""
     text = scene.sentence.text
-    lower = None if ODD.intersection(text) else text.lower()
     for language in _languages(text):
-        for rule in rules(language):
+        for rule in _worth_running(language, text):
             if rule.whole is whole:
-                for match in rule.matches(text, lower):
+                for match in _pattern(rule.source).finditer(text):
                     for candidate in _candidates(rule, match, scene):
                         yield rule, candidate, _span(candidate.value, match)
 

@@ -34,11 +34,6 @@ def literals(pattern: str) -> Needs:
     return tuple(sorted(found)) if found else ()
 
 
-def may_match(needs: Needs, text: str) -> bool:
-    """Whether a text, in lower case, holds what a pattern needs."""
-    return not needs or any(need in text for need in needs)
-
-
 def key_of(expanded: str) -> str:
     """What a pattern is known by in the data."""
     return hashlib.blake2b(expanded.encode(), digest_size=8).hexdigest()
