@@ -297,6 +297,9 @@ def _begin(db: sqlite3.Connection, jobs: list[Job]) -> bool:
 
 
 def _commit(db: sqlite3.Connection, jobs: list[Job]) -> None:
+    if len(jobs) == 1:
+        db.execute("commit" if _run(jobs[0], db, fatal=FATAL) else "rollback")
+        return
     for job in jobs:
         db.execute("savepoint job")
         if not _run(job, db, fatal=FATAL):

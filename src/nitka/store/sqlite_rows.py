@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ Q = queries("sqlite", "content.sql")
 FAR = 1 << 62  # no number of rows gets there
 
 
-def session_row(row: tuple[Any, ...]) -> SessionRow:
+def session_row(row: Sequence[Any]) -> SessionRow:
     """A session's row. A head that is no number becomes 0, for which its body does not open: that one is damaged, and
     the others are listed.
     """
@@ -59,11 +59,32 @@ def _number(value: Any) -> int:
     return int(value)
 
 
-def _folds(db: sqlite3.Connection, owner: bytes, session: Tag, kinds: tuple[str, ...]) -> Mapping[str, FoldRow]:
-    if not kinds:
-        return {}
-    rows = (FoldRow(*row) for row in db.execute(Q["folds"], (owner, session)))
-    return {row.kind: row for row in rows if row.kind in kinds}
+def _head(db: sqlite3.Connection, owner: bytes, session: Tag, key: Tag | None) -> tuple[Any, ...] | None:
+    """The owner's incarnation and n, then session, incarnation, head and body of his session, then the seq that the
+    turn key holds: one statement for what every turn asks twice. None without the owner.
+    """
+    found: tuple[Any, ...] | None = db.execute(Q["head"], {"owner": owner, "session": session, "key": key}).fetchone()
+    return found
+
+
+_Folds = Mapping[str, FoldRow]
+
+
+def _folds(
+    db: sqlite3.Connection, owner: bytes, session: Tag, kinds: tuple[str, ...], person_kinds: tuple[str, ...]
+) -> tuple[_Folds, _Folds]:
+    """The session's folds and the person's, of these kinds."""
+    if kinds and person_kinds and session != NOBODY:
+        found = db.execute(Q["folds_of_two"], (owner, session, NOBODY))
+    elif kinds or person_kinds:
+        found = db.execute(Q["folds"], (owner, session if kinds else NOBODY))
+    else:
+        return {}, {}
+    rows = [FoldRow(*row) for row in found]
+    return (
+        {row.kind: row for row in rows if row.kind in kinds and row.session == session},
+        {row.kind: row for row in rows if row.kind in person_kinds and row.session == NOBODY},
+    )
 
 
 def _rows(db: sqlite3.Connection, where: tuple[bytes, Tag, int, int], limit: int | None) -> tuple[Row, ...]:
@@ -82,37 +103,36 @@ def _rows(db: sqlite3.Connection, where: tuple[bytes, Tag, int, int], limit: int
 
 
 def view(db: sqlite3.Connection, look: Look) -> View:
-    owner = db.execute(Q["owner"], (look.owner,)).fetchone()
-    if owner is None:
+    head = _head(db, look.owner, look.session, look.turn_key)
+    if head is None:
         return View()
+    incarnation, n, *session, known = head
+    folds, person_folds = _folds(db, look.owner, look.session, look.folds, look.person_folds)
     found = View(
-        incarnation=owner[0],
-        n=owner[1] if _is_number(owner[1]) else 0,
-        person_folds=_folds(db, look.owner, NOBODY, look.person_folds),
+        incarnation=incarnation,
+        n=n if _is_number(n) else 0,
+        person_folds=person_folds,
         pieces=_pieces(db, look),
+        **(_of_session(db, look, session_row(session), known, folds) if session[0] is not None else {}),
     )
-    if look.from_n is not None or look.ns:
-        found = _with_person_rows(db, look, found)
-    session = read_session(db, look.owner, look.session) if look.session != NOBODY else None
-    return found if session is None else _with_session(db, look, found, session)
+    return found if look.from_n is None and not look.ns else _with_person_rows(db, look, found)
 
 
-def _with_session(db: sqlite3.Connection, look: Look, found: View, session: SessionRow) -> View:
-    folds = _folds(db, look.owner, look.session, look.folds)
+def _of_session(db: sqlite3.Connection, look: Look, session: SessionRow, seq: object, folds: _Folds) -> dict[str, Any]:
+    """What a view says of a session. `seq` is what the turn key holds."""
+    known = None if seq is None else _number(seq)
     summary = folds.get("summary")
     first = look.first if look.first is not None else summary.cursor if summary else 0
     end = session.head if look.end is None else min(look.end, session.head)
     here = (look.owner, look.session, first, end)
-    known = _known(db, look.owner, look.session, look.turn_key)
-    return replace(
-        found,
-        session=session,
-        known=known,
-        pair=_rows(db, (look.owner, look.session, known, known + 2), None) if known is not None else (),
-        folds=folds,
-        rows=_rows(db, here, look.limit) if look.limit else (),
-        numbers=_numbers(db, here) if look.numbers else (),
-    )
+    return {
+        "session": session,
+        "known": known,
+        "pair": _rows(db, (look.owner, look.session, known, known + 2), None) if known is not None else (),
+        "folds": folds,
+        "rows": _rows(db, here, look.limit) if look.limit else (),
+        "numbers": _numbers(db, here) if look.numbers else (),
+    }
 
 
 def _numbers(db: sqlite3.Connection, here: tuple[bytes, Tag, int, int]) -> tuple[int, ...]:
@@ -144,30 +164,23 @@ def _with_person_rows(db: sqlite3.Connection, look: Look, found: View) -> View:
     )
 
 
-def _known(db: sqlite3.Connection, owner: bytes, session: Tag, key: Tag | None) -> int | None:
-    if key is None:
-        return None
-    row = db.execute(Q["turn_key"], (owner, session, key)).fetchone()
-    return _number(row[0]) if row else None
-
-
 def lock(db: sqlite3.Connection, scope: Scope) -> Locked:
     """What the scope names, if it still is what it was. Raises `Forgotten`."""
-    owner = db.execute(Q["owner"], (scope.owner,)).fetchone()
-    if owner is None or owner[0] != scope.incarnation:
+    head = _head(db, scope.owner, scope.session, scope.turn_key)
+    if head is None or head[0] != scope.incarnation:
         raise Forgotten("The user.")
-    session = None
-    if scope.session != NOBODY:
-        session = read_session(db, scope.owner, scope.session)
-        if session is None or session.incarnation != scope.session_incarnation:
-            raise Forgotten("The session.")
+    _, n, *found, known = head
+    session = None if found[0] is None else session_row(found)
+    if scope.session != NOBODY and (session is None or session.incarnation != scope.session_incarnation):
+        raise Forgotten("The session.")
+    folds, person_folds = _folds(db, scope.owner, scope.session, scope.folds, scope.person_folds)
     return Locked(
-        n=_number(owner[1]),
+        n=_number(n),
         head=session.head if session else 0,
         session=session,
-        known=_known(db, scope.owner, scope.session, scope.turn_key),
-        folds=_folds(db, scope.owner, scope.session, scope.folds),
-        person_folds=_folds(db, scope.owner, NOBODY, scope.person_folds),
+        known=None if known is None else _number(known),
+        folds=folds,
+        person_folds=person_folds,
         rows=_rows(db, (scope.owner, scope.session, *scope.rows), None) if scope.rows else (),
     )
 
@@ -187,8 +200,10 @@ def apply(db: sqlite3.Connection, scope: Scope, locked: Locked, change: Change) 
 
 
 def _append(db: sqlite3.Connection, here: tuple[Any, ...], locked: Locked, change: Change) -> None:
-    for row in change.append:
-        db.execute(Q["add_message"], (*here, row.seq, row.n, row.body))
+    if len(change.append) == 2:  # a turn
+        db.execute(Q["add_two_messages"], (*here, *change.append[0], *here, *change.append[1]))
+    else:
+        db.executemany(Q["add_message"], [(*here, *row) for row in change.append])
     if change.append:
         db.execute(Q["advance_owner"], (change.append[-1].n + 1, here[0]))
     if change.session_body is not None:

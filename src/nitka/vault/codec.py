@@ -123,16 +123,22 @@ def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo)
         "last": micros(info.last) if info.last else None,
         "oldest": micros(info.oldest) if info.oldest else None,
     }
-    return owner.key.seal.seal(pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
+    body = owner.key.seal.seal(pack(content), Place(Kind.SESSION, owner.incarnation, incarnation, head))
+    owner.recent.keep((incarnation, Kind.SESSION), (session_tag(owner, info.id), head, body), info)
+    return body
 
 
 def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
     """What the caller called it, and its counts. Raises `Damaged`, also for one that stands under another's tag."""
+    where, row_itself = (row.incarnation, Kind.SESSION), (row.session, row.head, row.body)
+    kept: SessionInfo | None = owner.recent.get(where, row_itself)
+    if kept is not None:
+        return kept
     place = Place(Kind.SESSION, owner.incarnation, row.incarnation, row.head)
     content = unpack(owner.key.seal.open(row.body, place), place)
     if session_tag(owner, content["id"]) != row.session:
         raise Damaged(f"({place})")
-    return SessionInfo(
+    info = SessionInfo(
         id=content["id"],
         channel=content["channel"],
         messages=content["messages"],
@@ -140,6 +146,8 @@ def open_session(owner: Owner, row: SessionRow) -> SessionInfo:
         last=moment(content["last"]) if content["last"] is not None else None,
         oldest=moment(content["oldest"]) if content.get("oldest") is not None else None,
     )
+    owner.recent.keep(where, row_itself, info)
+    return info
 
 
 def seal_fold(owner: Owner, session_incarnation: bytes, kind: Kind, fold: FoldRow, state: Mapping[str, Any]) -> FoldRow:

@@ -3,6 +3,13 @@
 -- name: owner
 select incarnation, n from owners where owner = ?
 
+-- name: head
+select o.incarnation, o.n, s.session, s.incarnation, s.head, s.body, k.seq
+from owners o
+left join sessions s on s.owner = o.owner and s.session = :session
+left join turn_keys k on k.owner = o.owner and k.session = :session and k.key = :key
+where o.owner = :owner
+
 -- name: add_owner
 insert into owners (owner, incarnation, n) values (?, ?, 0)
 
@@ -27,6 +34,9 @@ select seq, n, body from messages where owner = ? and session = ? and seq >= ? a
 -- name: add_message
 insert into messages (owner, session, seq, n, body) values (?, ?, ?, ?, ?)
 
+-- name: add_two_messages
+insert into messages (owner, session, seq, n, body) values (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)
+
 -- name: forget_messages
 update messages set body = null where owner = ? and session = ? and seq >= ? and seq < ? and body is not null
 
@@ -38,6 +48,9 @@ insert into turn_keys (owner, session, key, seq) values (?, ?, ?, ?)
 
 -- name: folds
 select session, kind, cursor, version, body from folds where owner = ? and session = ?
+
+-- name: folds_of_two
+select session, kind, cursor, version, body from folds where owner = ? and session in (?, ?)
 
 -- name: put_fold
 insert into folds (owner, session, kind, cursor, version, body) values (?, ?, ?, ?, ?, ?)
