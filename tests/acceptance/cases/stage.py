@@ -18,7 +18,7 @@ from nitka.store.sqlite import SqliteStore
 from nitka.testing import FakeModel, FixedClock, MemoryStore, memory_ring
 from nitka.types import ChatMessage, Line, Proposal
 
-SMALL = Limits(window=4, summary_tokens=100_000, backlog=40, budget=100_000, wait_seconds=5)
+SMALL = Limits(window=4, summary_tokens=100_000, backlog=40, budget=100_000, wait_seconds=5, recall_wait=30)
 
 
 class Tally:
@@ -94,6 +94,68 @@ def tables(path: Path) -> list[tuple[str, list[Any]]]:
 
 def echo(prefix: str = "answer to ") -> FakeModel:
     return FakeModel(lambda messages: f"{prefix}{messages[-1]['content'][:200]}")
+
+
+def fact(slot: str, value: str, quote: str, **more: Any) -> dict[str, Any]:
+    """One fact as a model states it; the row is put in by whoever answers."""
+    usual = {"op": "assert", "about": "user", "statement": value, "fact": None}
+    return {**usual, "slot": slot, "value": value, "quote": quote, **more}
+
+
+def facts_shown(messages: Sequence[ChatMessage]) -> dict[str, Any]:
+    """What the extractor is shown: the known `facts`, and the `messages`."""
+    shown: dict[str, Any] = json.loads(messages[-1]["content"])
+    return shown
+
+
+def reader(*told: dict[str, Any]) -> FakeModel:
+    """A model that reads well: of each row of the user's it states what of `told` has its quote there."""
+
+    def answer(messages: Sequence[ChatMessage]) -> str:
+        rows = [row for row in facts_shown(messages)["messages"] if row["role"] == "user"]
+        return json.dumps({"facts": [{**one, "row": row["row"]} for row in rows for one in told if _is_in(one, row)]})
+
+    return FakeModel(folds={"facts": answer})
+
+
+def _is_in(one: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return bool(one["quote"] in row["text"])
+
+
+def greedy() -> FakeModel:
+    """A model that takes whatever it sees for a fact of the user's: all rows, the assistant's too, and the prompt."""
+
+    def answer(messages: Sequence[ChatMessage]) -> str:
+        seen = [(row["text"], row["row"]) for row in facts_shown(messages)["messages"]]
+        seen += [(messages[0]["content"], row) for _, row in seen[:1]]
+        return json.dumps({"facts": [{**fact("note", text[:200], text), "row": row} for text, row in seen]})
+
+    return FakeModel(folds={"facts": answer})
+
+
+async def tell(nitka: Nitka, clock: FixedClock, *texts: str, user: Any = "anna", session: str = "s") -> None:
+    """What the user says, a day apart, each read before the next is said."""
+    for text in texts:
+        await nitka.record(user, session, text=text, answer="ok", at=clock.now)
+        await nitka.settle()
+        clock.advance(days=1)
+
+
+async def known(nitka: Nitka, user: Any = "anna", **more: Any) -> dict[tuple[str, str], str]:
+    """What holds now: the value of each (about, slot), several joined with a bar."""
+    found: dict[tuple[str, str], str] = {}
+    for one in await nitka.facts(user, **more):
+        before = found.get((one.about, one.slot))
+        found[one.about, one.slot] = one.value if before is None else f"{before} | {one.value}"
+    return found
+
+
+async def given(nitka: Nitka, text: str, *, user: Any = "anna", session: str = "new", **more: Any) -> str:
+    """What a turn with this question would send besides the question itself."""
+    async with nitka.turn(user, session, text=text, **more) as turn:
+        request = turn.request
+        turn.discard()
+    return said([message for at, message in enumerate(request.messages) if at != request.asked])
 
 
 class SlowModel:

@@ -11,6 +11,7 @@ Rules:
   touched, except where the slot table names an opposite (liking and disliking the same thing).
 * What was taken back stays as a fact that is no longer live, so that an older row cannot bring it back. What was set
   by hand has the time of the hand, so only newer words override it.
+* A row that takes a value back and states another has changed it: whatever is said of the old one, the new one stands.
 * What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
@@ -125,9 +126,12 @@ def retract_by_hand(facts: Sequence[Fact], key: Key, *, at: datetime, n: int) ->
     return _in_order(found)
 
 
-def _order(candidate: Candidate, rows: Mapping[int, Message]) -> tuple[float, int]:
+def _order(candidate: Candidate, rows: Mapping[int, Message]) -> tuple[float, int, bool]:
+    """By time and number of the row; within a row what is stated comes before what is taken back, which then meets the
+    new value where it speaks of the old.
+    """
     row = rows.get(candidate.n)
-    return (row.at.timestamp() if row else 0.0), candidate.n
+    return (row.at.timestamp() if row else 0.0), candidate.n, candidate.op == "retract"
 
 
 def _in_order(found: Found) -> tuple[Fact, ...]:
@@ -209,7 +213,8 @@ def _retract(found: Found, candidate: Candidate, seen: Seen) -> tuple[Kind, Why]
     aimed = [key for key, fact in found.items() if _is_meant(fact, candidate)]
     if not aimed:
         return "refused", "no_such_fact"
-    newer = [key for key in aimed if found[key].when <= seen.when]
+    named = bool(candidate.value.strip())
+    newer = [key for key in aimed if found[key].when < seen.when or (named and found[key].when == seen.when)]
     for key in newer:
         found[key] = _taken_back(found[key], seen.when)
     return ("retracted", "") if newer else ("refused", "older")

@@ -186,8 +186,8 @@ def language(text: str) -> str:
 
 
 def certain_language(text: str) -> str:
-    """The code of the language where the text leaves no doubt; else "". Many languages look like one of ours, and whoever
-    is asked to write in a language writes in that one.
+    """The code of the language where the text leaves no doubt; else "". Many languages look like one of ours, and a
+    model that is asked for a language writes in that one.
     """
     code = language(text)
     if code == "zh":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import normalize
 
 from nitka.layers.facts.canon import value_key
 from nitka.layers.facts.dates import local
@@ -29,6 +30,7 @@ _GONE = re.compile(
     r"(?i)[^.!?;]{0,20}\b(?:died|passed|is gone|was put down|ran away|умер\w*|погиб\w*|не стало|усыпили|сбежал\w*)"
 )
 _HAD = re.compile(r"(?i)\b(?:had|used to have)(?: an?)?(?: [\w-]+){0,2} $")
+_NARROW = {0xFF01 + at: 0x21 + at for at in range(94)} | {0x3000: 0x20}  # full-width letters, digits and signs
 _SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "kept_out"))
 
 
@@ -59,7 +61,7 @@ def extract(messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple
     are judged by `reconcile`, not here.
     """
     read = _Read(people.cast_of(known), tuple(map(_as_candidate, known)))
-    for message in messages:
+    for message in map(_composed, messages):
         if message.role == "assistant":
             read = replace(read, question=_last_question(message.text))
         else:
@@ -67,8 +69,13 @@ def extract(messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple
     return read.out
 
 
+def _composed(message: Message) -> Message:
+    """The row in the form in which a letter is one character with its accents, as patterns take it."""
+    return replace(message, text=normalize("NFC", message.text))
+
+
 def _message(message: Message, read: _Read) -> _Read:
-    text = hidden(message.text)
+    text = hidden(message.text.translate(_NARROW))
     parts = list(sentences(text))
     today = local(message).date()
     scenes: list[Scene] = []
