@@ -62,7 +62,7 @@ def matches(rules: Iterable[Rule], scene: Scene) -> Iterator[Match]:
             yield best
 
 
-NEAR = 12
+NEAR = 8
 """Messages. What lies further apart may belong to nothing: in long ordinary talk any two themes meet by chance. Such an
 alert is still raised, at most as medium.
 """
