@@ -107,7 +107,7 @@ class Remembering:
             return Remembered(profile=profile, facts=facts, notes=tuple(notes))
         known = {kind: row for kind, row in rows.items() if not ranked or kind != FACTS}
         found = await task.result().recollect(vault, owner, known, wanted, excluded)
-        chosen = facts if ranked or not found.facts else found.facts
+        chosen = found.facts if found.looked else facts
         return Remembered(profile=profile, facts=chosen, recalled=found.recalled, notes=(*notes, *found.notes))
 
     async def _facts(

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from nitka.conversation import Opened
 from nitka.door import is_blank
-from nitka.errors import BadInput
+from nitka.errors import BadInput, BadText
 from nitka.models.think import strip_think
 from nitka.types import Alert, ChatMessage, Receipt, Request
 
@@ -69,15 +69,15 @@ class Turn:
 
     def piece(self, text: str) -> None:
         """Reports a piece of the answer that was handed out. Should the turn be cut off, the pieces so far are what
-        is kept.
+        is kept. Raises `BadText` for what is no text.
         """
-        self._pieces.append(text)
+        self._pieces.append(_text(text))
 
     def answer(self, text: str | None = None) -> None:
         """Gives the whole answer; without a text, the pieces handed out are all of it. Reasoning blocks are taken
-        out.
+        out. Raises `BadText` for what is no text.
         """
-        self._answer = "".join(self._pieces) if text is None else text
+        self._answer = "".join(self._pieces) if text is None else _text(text)
 
     def discard(self) -> None:
         """This turn shall leave nothing behind, whatever was handed out (a guard refused it)."""
@@ -113,6 +113,12 @@ class Turn:
         raise BadInput(
             "The turn's block ended without an answer: call turn.answer(text), or turn.discard() to keep nothing."
         )
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise BadText(f"The answer is a {type(text).__name__}, not a string.")
+    return text
 
 
 class TurnBlock:

@@ -44,11 +44,14 @@ FIRST = 0.6  # share of the waiting time that is given to what the search needs
 
 
 class Recollected(NamedTuple):
-    """Facts and passages that bear on a question, best first. `notes` are for the receipt and quote nobody."""
+    """Facts and passages that bear on a question, best first. `notes` are for the receipt and quote nobody. `looked`:
+    the facts were looked through in time, so that none means that none bears on it.
+    """
 
     facts: tuple[Passage, ...] = ()
     recalled: tuple[Passage, ...] = ()
     notes: tuple[str, ...] = ()
+    looked: bool = False
 
 
 class Question(Protocol):
@@ -76,7 +79,7 @@ class Ready:
     tail: Index | None = None
     vector: Array | None = None
     facts: tuple[tuple[Kept, ...], Index] | None = None
-    ranked: tuple[Passage, ...] = ()
+    ranked: tuple[Passage, ...] | None = None
     recalled: tuple[Passage, ...] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -113,7 +116,7 @@ class Asker:
         if wanted.recall != "off" and self._wordless(ready):
             ready.notes.append("recall went by words alone: the question's vector was not ready")
         await self._gathered({"what was found": self._found(vault, owner, wanted, ready)}, ready, end)
-        return Recollected(ready.ranked, ready.recalled, tuple(ready.notes))
+        return Recollected(ready.ranked or (), ready.recalled, tuple(ready.notes), looked=ready.ranked is not None)
 
     def _parts(
         self,
@@ -214,7 +217,8 @@ class Asker:
             elsewhere=wanted.recall == "user",
         )
 
-        ready.ranked = await asyncio.to_thread(self._ranked, vault, query, ready)
+        if ready.facts is not None:
+            ready.ranked = await asyncio.to_thread(self._ranked, vault, query, *ready.facts)
         if not (indexes := ready.indexes()):
             return
         hits = await asyncio.to_thread(self._searched, query, indexes, K)
@@ -222,10 +226,7 @@ class Asker:
         rows = await rows_of(vault, owner, numbers) if hits else {}
         ready.recalled = await asyncio.to_thread(self._shown, vault, hits, rows, wanted.text, here) if rows else ()
 
-    def _ranked(self, vault: Vault, query: Query, ready: Ready) -> tuple[Passage, ...]:
-        if ready.facts is None:
-            return ()
-        kept, made = ready.facts
+    def _ranked(self, vault: Vault, query: Query, kept: Sequence[Kept], made: Index) -> tuple[Passage, ...]:
         related = self.embedder.related if self.embedder is not None else 1.0
         asked = replace(query, session=None, before=None)
         places = rank_facts(made, asked, k=MOST_FACTS, related=related, fill=len(kept) <= FEW_FACTS)

@@ -102,6 +102,8 @@ def set_by_hand(
 ) -> tuple[Fact, ...]:
     """The facts with one set by a person at `at`, when the owner's head was `n`. Raises `BadInput` for a bad slot, a
     blank or a secret."""
+    if not all(isinstance(text, str) for text in (slot, value, about)):
+        raise BadInput("Slot, value and whom a fact is about are strings.")
     value = one_line(value, VALUE_CHARS)
     if (
         not is_slot(slot)
