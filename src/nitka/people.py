@@ -12,8 +12,6 @@ from nitka.store.port import Change
 from nitka.types import Settled
 from nitka.vault.keychain import Owner
 
-KINDS = (FACTS, PROFILE, RECALL, VECTORS)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
