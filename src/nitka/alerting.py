@@ -62,20 +62,23 @@ async def unpacked(vault: Vault, owner: Owner, row: OutboxRow) -> dict[str, Any]
     """What is to be told, as JSON; None where the message was forgotten since. Raises `Damaged`, `StoreError`."""
     place = _place(owner, row.id, row.made)
     content = codec.unpack(owner.key.seal.open(Sealed(row.body), place), place)
-    tag, seq = Tag(bytes.fromhex(content["session"])), content["seq"]
+    try:
+        tag, seq, life = Tag(bytes.fromhex(content["session"])), int(content["seq"]), content["incarnation"]
+        raised = codec.moment(content["raised"]).isoformat()
+        told = {key: content[key] for key in ("rule", "severity", *TOLD) if key in content}
+        head = {"id": row.id.hex(), "raised": raised, **content["person"]}
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise Damaged(f"({place})") from error
     view = await vault.store.view(Look(owner=owner.id, session=tag, first=seq, end=seq + 1, limit=1))
-    session = view.session
-    if view.incarnation != owner.incarnation or session is None or session.incarnation.hex() != content["incarnation"]:
+    if view.incarnation != owner.incarnation or view.session is None or view.session.incarnation.hex() != life:
         return None
     if not any(one.seq == seq and one.body is not None for one in view.rows):
         return None
     try:
-        name: str | None = codec.open_session(owner, session).id
+        name: str | None = codec.open_session(owner, view.session).id
     except Damaged:
         name = None  # the alert is told all the same
-    told = {key: content[key] for key in ("rule", "severity", *TOLD) if key in content}
-    raised = codec.moment(content["raised"]).isoformat()
-    return {"id": row.id.hex(), "raised": raised, **content["person"], "session": name, "seq": seq, **told}
+    return {**head, "session": name, "seq": seq, **told}
 
 
 def _place(owner: Owner, id: Tag, made: int) -> Place:

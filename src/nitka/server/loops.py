@@ -17,9 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from nitka import holding
 from nitka.holding import BadToken, Held
 from nitka.server import answers
-from nitka.server.access import Turns, routes, unpacked
+from nitka.server.access import USER, Turns, routes, unpacked
 from nitka.server.errors import Refusal
 from nitka.server.native import Asking, Told, asked_by, told
+from nitka.server.people import person_of
 from nitka.server.service import Service, Shared
 from nitka.server.told import Json
 from nitka.turn import Turn, TurnBlock
@@ -92,9 +93,13 @@ async def open_turn(body: OpenBody, request: Request, caller: Turns, shared: Sha
 
 
 @router.post("/v1/turns/answer", tags=["Turns"], response_model=Told)
-async def answer_turn(body: AnswerBody, caller: Turns, shared: Shared) -> Response:
-    """Answers an open turn: its two rows are written. Answered before, it gives what was stored."""
+async def answer_turn(body: AnswerBody, request: Request, caller: Turns, shared: Shared) -> Response:
+    """Answers an open turn: its two rows are written. Answered before, it gives what was stored. A header that names
+    another person than the token's is refused.
+    """
     held = await _resumed(shared, caller.tenant, body.token)
+    if USER in request.headers and not held.ask.private and await person_of(request, caller) != held.ask.user:
+        raise _bad_token()
     async with TurnBlock(lambda: _itself(held), lambda turn, text: shared.nitka._turns.write(held.ask, turn, text)) as (
         turn
     ):
@@ -115,7 +120,11 @@ async def _resumed(shared: Service, tenant: str, token: str) -> Held:
         sealed = unpacked(token.removeprefix(PREFIX)) if token.startswith(PREFIX) else b""
         return await holding.resume(shared.nitka._turns, tenant, sealed)
     except (BadToken, ValueError) as error:
-        raise Refusal(str(BadToken()), code="bad_token", param="token") from error
+        raise _bad_token() from error
+
+
+def _bad_token() -> Refusal:
+    return Refusal(str(BadToken()), code="bad_token", param="token")
 
 
 def _answered(turn: Turn) -> dict[str, Any]:

@@ -132,17 +132,18 @@ class ObservedUpstream:
             call.end()
 
     async def stream(self, body: Body) -> AsyncGenerator[Chunk, None]:
-        call = self._call(body)
+        call, usage = self._call(body), None
         try:
             async with aclosing(self._inner.stream(body)) as chunks:
                 async for chunk in chunks:
-                    call.usage(chunk.value.get("usage"))
+                    usage = chunk.value.get("usage") or usage  # some servers tell it with every chunk, growing
                     yield chunk
             call.answered()
         except NitkaError as error:
             call.failed(error)
             raise
         finally:
+            call.usage(usage)
             call.end()
 
     async def models(self) -> list[Body]:

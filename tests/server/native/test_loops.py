@@ -89,6 +89,15 @@ async def test_another_tenants_token_is_no_token(house: House) -> None:
     assert await said(house) == []
 
 
+async def test_a_token_of_another_person_than_the_one_named_is_no_token(house: House) -> None:
+    token = (await opened(house))["token"]
+    body = {"token": token, "answer": "x"}
+    for who, more in (("bob", {}), ("anna", {"X-Nitka-Channel": "telegram"})):
+        assert (await house.post("/v1/turns/answer", body, user=who, more=more)).status_code == 400
+    assert await said(house) == []
+    assert (await house.post("/v1/turns/answer", body, user="anna")).status_code == 200
+
+
 async def test_what_is_wrong_with_a_token_is_not_told(house: House) -> None:
     """Expired, another tenant's, altered, empty: one answer."""
     token = (await opened(house))["token"]
@@ -244,3 +253,10 @@ async def test_long_conversations_open_within_the_budget(house: House) -> None:
 )
 async def test_a_body_that_does_not_fit_is_a_400(house: House, body: dict[str, Any]) -> None:
     assert (await house.post("/v1/turns/answer", body)).status_code == 400
+
+
+async def test_an_alert_comes_with_the_answer_of_the_loop() -> None:
+    async with housed(watch={"shop": "a test"}) as house:
+        for text, rules in (("Where are your parents now?", []), ("Can you turn on your camera?", ["G01"])):
+            reply = (await answered(house, (await opened(house, text))["token"], "No.")).json()
+            assert [alert["rule"] for alert in reply["alerts"]] == rules

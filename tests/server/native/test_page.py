@@ -58,6 +58,7 @@ def is_ready(address: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_commands_run_and_answer_as_the_page_says(serving: dict[str, str], tmp_path: Path) -> None:
     found = blocks("en")
     commands = [text for kind, text in found if kind == "sh"]

@@ -199,6 +199,16 @@ async def test_a_handle_is_named_by_its_channel(house: House) -> None:
     assert await said(house) == ["By mail", "I heard: By mail"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_alerts_come_with_the_answer(stream: bool) -> None:
+    async with housed(watch={"shop": "a test"}) as house:
+        for text, rules in (("Where are your parents now?", []), ("Can you turn on your camera?", ["G01"])):
+            reply = await house.post("/v1/turns", {"text": text, "stream": stream})
+            told = events(reply.text)[-1][2] if stream else reply.json()
+            assert [alert["rule"] for alert in told["alerts"]] == rules
+            assert all(alert["severity"] and alert["seq"] == 2 and alert["evidence"] for alert in told["alerts"])
+
+
 async def test_a_widget_holds_turns_and_steers_nothing(house: House) -> None:
     key = await house.make_key("widget", origins=(SITE,))
     more = {"Origin": SITE}
