@@ -51,6 +51,11 @@ class Cluster:
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
+    def pid(self) -> int | None:
+        """Of the server, while it runs."""
+        return self._server.pid if self._server else None
+
+    @property
     def data(self) -> Path:
         return self.folder / "data"
 
@@ -131,9 +136,11 @@ def _gone_is_fine() -> Iterator[None]:
 
 
 @contextmanager
-def new_cluster(binaries: Path) -> Iterator[Cluster]:
-    """A folder for a server, owned by who runs it; the server is ended and the folder removed."""
-    folder = Path(tempfile.mkdtemp(prefix="nitka-pg-", dir=MEMORY if MEMORY.is_dir() else None))
+def new_cluster(binaries: Path, where: Path | None = None) -> Iterator[Cluster]:
+    """A folder for a server, owned by who runs it; the server is ended and the folder removed. By default it lies in
+    memory.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="nitka-pg-", dir=where or (MEMORY if MEMORY.is_dir() else None)))
     account = _account()
     if account is not None:
         os.chown(folder, account.pw_uid, account.pw_gid)

@@ -154,7 +154,7 @@ async def test_sealed_columns_are_kept_as_they_are_and_nobody_tries_to_compress_
 
 
 async def test_a_locked_owner_is_waited_for_as_long_as_was_said_and_others_not_at_all(url: str) -> None:
-    async with opened(url, wait=0.5) as store:
+    async with opened(url, wait=2) as store:
         for owner in (ANNA, BORIS):
             await start(store, owner)
         with psycopg.connect(url) as other:
@@ -168,7 +168,7 @@ async def test_a_locked_owner_is_waited_for_as_long_as_was_said_and_others_not_a
 
 
 async def test_when_all_connections_are_lent_the_next_waits_as_long_as_was_said(url: str) -> None:
-    async with opened(url, wait=0.5, size=1) as store:
+    async with opened(url, wait=2, size=1) as store:
         await start(store)
         with psycopg.connect(url) as other:
             other.execute("select from nitka.owners where owner = %s for update", (ANNA,))
@@ -196,7 +196,7 @@ async def test_whoever_is_cancelled_leaves_a_connection_that_can_be_used(url: st
 async def test_no_connection_is_held_while_models_think(url: str) -> None:
     """Forty turns are open at once on two connections, and a forty-first ends before any of them."""
     gate = asyncio.Event()
-    async with Nitka.open(PostgresStore(url, wait=2, size=2), model=FakeModel(), keys=memory_ring()) as nitka:
+    async with Nitka.open(PostgresStore(url, wait=60, size=2), model=FakeModel(), keys=memory_ring()) as nitka:
 
         async def slow(number: int) -> None:
             async with nitka.turn(f"u{number}", "s", text="Think.") as open_turn:
@@ -233,7 +233,7 @@ async def test_leases_are_counted_by_the_databases_clock(url: str) -> None:
 
 async def test_a_lease_waits_for_nobody(url: str) -> None:
     """What somebody else has locked is passed over."""
-    async with opened(url, wait=0.5) as store:
+    async with opened(url) as store:
         for owner in (ANNA, BORIS):
             await start(store, owner)
             parcel = OutboxRow(owner, KEY, 0, body("x"))

@@ -30,6 +30,7 @@ from nitka.store.postgres_pool import Database, Statement, Transaction
 from nitka.store.postgres_rows import (
     D,
     Q,
+    at_once,
     drops_of_person,
     erasure_of_owner,
     erasure_of_session,
@@ -99,7 +100,7 @@ class PostgresStore(PostgresDirectory):
             raise StoreError("The wrapped keys belong to another database.")
 
     async def view(self, look: Look) -> View:
-        return await self._data.read(lambda transaction: view(transaction, look))
+        return await self._data.read(lambda transaction: view(transaction, look), at_once=at_once(look))
 
     async def sessions(self, owner: bytes, *, after: Tag | None = None, limit: int = 1000) -> Sequence[SessionRow]:
         return [SessionRow(*row) for row in await self._read(Q["sessions"], owner, after or b"", limit)]

@@ -5,7 +5,9 @@
   given here must bear that: it decides anew from what it reads.
 * A connection that breaks while a commit is on its way leaves the outcome unknown. That is a `StoreError`, and whoever
   repeats the turn with its key gets what stands.
-* A transaction takes two trips to the server: one that begins it and reads, one that writes and commits.
+* A transaction takes two trips to the server: one that begins it and reads, one that writes and commits. What only
+  reads, and all at once, takes one trip and need not say where it begins and ends: what is sent together is one
+  transaction, and one snapshot by the isolation level that connections have here unless they say another.
 * An answer is durable: a server that is set not to wait for its log is told to.
 
 Texts of PostgreSQL's errors may quote values and are not repeated; its five-letter codes are.
@@ -34,10 +36,12 @@ Cursor = AsyncCursor[tuple[Cell, ...]]
 Params = Sequence[Any] | Mapping[str, Any]
 Statement = tuple[LiteralString, Params]
 
+AT_ONCE: LiteralString = ""
 READ: LiteralString = "begin isolation level repeatable read read only"
 WRITE: LiteralString = "begin isolation level read committed"
 SETTINGS: LiteralString = """
 select set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', '60s', false),
+       set_config('default_transaction_isolation', 'repeatable read', false),
        set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), false)
 """
 DEFAULTS: Mapping[str, str] = {
@@ -90,7 +94,8 @@ class Transaction:
 
     def __init__(self, connection: Connection, begin: LiteralString) -> None:
         self._connection = connection
-        self._waiting: list[Statement] = [(begin, ())]
+        self._waiting: list[Statement] = [(begin, ())] if begin else []
+        self._last: list[Statement] = [("commit", ())] if begin else []
         self.committing = False
         self.ended = False
 
@@ -105,7 +110,8 @@ class Transaction:
     async def end(self, *statements: Statement) -> list[Cursor]:
         """Sends the statements together with the commit. What comes after is another transaction's."""
         self.committing = self.ended = True
-        return (await self._send(*statements, ("commit", ())))[-len(statements) - 1 : -1]
+        begun = len(self._waiting)
+        return (await self._send(*statements, *self._last))[begun : begun + len(statements)]
 
     async def drop(self) -> None:
         """Ends it without a trace."""
@@ -158,9 +164,9 @@ class Database:
         if pool is not None:
             await pool.close()
 
-    async def read(self, work: Work[T]) -> T:
-        """Runs `work` in one snapshot."""
-        return await self._repeat(work, READ)
+    async def read(self, work: Work[T], *, at_once: bool = True) -> T:
+        """Runs `work` in one snapshot; with `at_once` it sends statements only once, by ending with them."""
+        return await self._repeat(work, AT_ONCE if at_once else READ)
 
     async def write(self, work: Work[T]) -> T:
         """Runs `work` in a transaction that is durable when this returns."""

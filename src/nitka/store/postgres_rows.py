@@ -30,9 +30,14 @@ async def ask(transaction: Transaction, asked: Mapping[str, Statement], *, last:
     return {name: await cursor.fetchall() for name, cursor in zip(asked, cursors, strict=True)}
 
 
+def at_once(look: Look) -> bool:
+    """Whether one trip suffices."""
+    return look.from_n is None and not look.ns
+
+
 async def view(transaction: Transaction, look: Look, *, last: bool = True) -> View:
-    """What the look asks for; with `last` the transaction ends with it."""
-    by_number = look.from_n is not None or bool(look.ns)
+    """What the look asks for; with `last`, and if one trip suffices, the transaction ends with it."""
+    by_number = not at_once(look)
     found = await ask(transaction, _asked(look), last=last and not by_number)
     if not found["owner"]:
         return View()
@@ -164,8 +169,10 @@ def writes(scope: Scope, locked: Locked, change: Change) -> list[Statement]:
 
 
 def _appends(here: tuple[bytes, Tag], locked: Locked, change: Change) -> list[Statement]:
-    statements: list[Statement] = [(Q["add_message"], (*here, row.seq, row.n, row.body)) for row in change.append]
+    statements: list[Statement] = []
     if change.append:
+        seqs, ns, bodies = (list(column) for column in zip(*change.append, strict=True))
+        statements.append((Q["add_messages"], (*here, seqs, ns, bodies)))
         statements.append((Q["advance_owner"], (change.append[-1].n + 1, here[0])))
     if change.session_body is not None:
         head = change.append[-1].seq + 1 if change.append else locked.head

@@ -64,8 +64,10 @@ select session, seq, n, body from nitka.messages where owner = %s and n >= %s or
 -- name: person_rows
 select session, seq, n, body from nitka.messages where owner = %s and n = any(%s::bigint[]) order by n
 
--- name: add_message
-insert into nitka.messages (owner, session, seq, n, body) values (%s, %s, %s, %s, %s)
+-- name: add_messages
+insert into nitka.messages (owner, session, seq, n, body)
+select %s::bytea, %s::bytea, added.seq, added.n, added.body
+from unnest(%s::bigint[], %s::bigint[], %s::bytea[]) as added (seq, n, body)
 
 -- name: forget_messages
 update nitka.messages set body = null
