@@ -14,6 +14,7 @@ pymorphy3 (`pip install nitka[lemmas]`), which the watch itself never loads.
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -120,11 +121,19 @@ def _choices(token: str, code: str, classes: Classes) -> Forms:
     if "|" in token:
         return [pair for one in token.split("|") for pair in _choices(one, code, classes)]
     if token.startswith("="):
-        return [(form, "") for form in classes[token]]
+        return [(form, "") for word in classes[token] for form in _spelled(word, code)]
     if not token.startswith("~"):
-        return [(form, "") for form in (_written(token) if code == "en" else [token])]
+        return [(form, "") for form in (_written(token) if code == "en" else _spelled(token, code))]
     kind, dot, word = token[1:].partition(".")
     return _word(word, kind, code) if dot else _word(token[1:], "n", code)
+
+
+def _spelled(word: str, code: str) -> list[str]:
+    """A word, and without its accents, as people type it; English and Russian have their own ways."""
+    if code in ("en", "ru"):
+        return [word]
+    bare = "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+    return list(dict.fromkeys([word, bare, bare.replace("'", "")]))
 
 
 def _word(word: str, kind: str, code: str) -> Forms:
