@@ -223,10 +223,15 @@ class Talk:
         return agreed
 
 
+def catch_up(talk: Talk) -> None:
+    """In a pipe, lets memory learn first: a person takes longer to type than it does, a pipe does not."""
+    if not talk.door.interactive:
+        talk.nitka.settle(talk.user)
+
+
 def renew(talk: Talk) -> None:
     """/new"""
-    if not talk.door.interactive:
-        talk.nitka.settle(talk.user)  # a person takes longer to type than memory to learn; a pipe does not
+    catch_up(talk)
     talk.session = new_session()
     talk.receipt = None
     talk.door.say(talk.door.texts.new_session)
@@ -251,6 +256,7 @@ def summary(talk: Talk) -> None:
 
 def facts(talk: Talk) -> None:
     """/facts"""
+    catch_up(talk)
     known = talk.nitka.facts(talk.user)
     if known:
         talk.door.out.print(facts_table(known, talk.door.texts))
@@ -281,6 +287,8 @@ def tell_erased(door: Door, erased: Erased) -> bool:
         door.say(door.texts.nothing_to_forget)
         return False
     door.say(door.texts.forgotten.format(**counts))
+    if erased.handles:
+        door.say(door.texts.forgotten_handles.format(handles=erased.handles))
     if erased.still_said:
         door.say(door.texts.still_said.format(turns=erased.still_said))
     if erased.erasure == "pending":

@@ -12,7 +12,7 @@ import typer
 
 from nitka.cli import chat, copy, data, doctor, facts, keep, serve
 from nitka.cli.door import Door
-from nitka.cli.texts import texts_for
+from nitka.cli.texts import is_spoken, texts_for
 
 DEBUG = "--debug"
 
@@ -43,6 +43,9 @@ def prepare(
     ] = False,
 ) -> None:
     door = ctx.ensure_object(Door)
+    source = ctx.get_parameter_source("locale")
+    if source is not None and source.name == "COMMANDLINE" and not is_spoken(locale):  # a locale may be any
+        raise typer.BadParameter("it is en or ru.", ctx=ctx, param_hint="--language")
     door.texts = texts_for(locale)
     door.debug |= debug
 

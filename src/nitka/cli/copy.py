@@ -29,7 +29,8 @@ def copy(
 ) -> None:
     """Copy a store into an empty one.
 
-    From SQLite to PostgreSQL, back, or to its own kind. Stop what uses it first: what is written meanwhile is not in the copy. The root keys stay where they are.
+    From SQLite to PostgreSQL, back, or to its own kind. Stop what uses it first: what is written meanwhile is not in
+    the copy. The root keys stay where they are.
     """
     door: Door = ctx.obj
     old, new = (

@@ -37,7 +37,7 @@ class What(StrEnum):
 
 
 @app.command()
-def export(
+def export(  # noqa: PLR0917  # options of a command line have no order
     ctx: typer.Context,
     user: Whose,
     format: Annotated[
@@ -49,6 +49,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Where to; by default the standard output.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over the file if it is there.")] = False,
     store: StoreUrl = None,
 ) -> None:
     """Give out everything that was said.
@@ -56,6 +57,8 @@ def export(
     Conversation by conversation, oldest first.
     """
     door: Door = ctx.obj
+    if output is not None and not force and os.path.lexists(output):
+        door.stop(door.texts.file_exists.format(path=output))
     bad: list[str] = []
     count = 0
     with door.opened(door.settings(store)) as nitka:
@@ -131,9 +134,9 @@ def forget(  # noqa: PLR0917  # options of a command line have no order
     yes: Yes = False,
     store: StoreUrl = None,
 ) -> None:
-    """Forget a user, a conversation, a turn, a fact, or what is known about a named other.
+    """Forget a user, a conversation, a turn or a fact.
 
-    For good, with everything that was made from it.
+    Or all that is known about a named other. For good, with everything that was made from it.
     """
     door: Door = ctx.obj
     with door.opened(door.settings(store)) as nitka:

@@ -26,7 +26,7 @@ from rich.console import Console
 from nitka import sync
 from nitka.cli.texts import ENGLISH, Texts
 from nitka.config import Settings
-from nitka.errors import NitkaError, StoreError
+from nitka.errors import BadInput, KeyMissing, ModelError, NitkaError, StoreError, WrongKey
 from nitka.models.ports import ChatModel
 from nitka.store.choose import choose_store
 from nitka.store.port import Store
@@ -34,6 +34,7 @@ from nitka.store.sqlite import SqliteStore
 from nitka.types import Limits
 
 WIDTH = 100  # of plain text, which has no terminal to ask
+REFUSED = (401, 403)  # by a server that wants another key
 _UNSEEN = frozenset(("Cc", "Cs"))
 
 StoreUrl = Annotated[
@@ -84,6 +85,7 @@ class Door:
 
     texts: Texts = ENGLISH
     debug: bool = False
+    keys_from_environment: bool = False
     notes: Notes = field(default_factory=Notes)
     out: Console = field(default_factory=lambda: console(stderr=False))
     err: Console = field(default_factory=lambda: console(stderr=True))
@@ -96,6 +98,7 @@ class Door:
     def settings(self, store: str | None = None, *, timeout: float | None = None) -> Settings:
         """The environment's settings, with the store and the timeout that were named. Raises `BadInput`."""
         settings = Settings.read()
+        self.keys_from_environment = bool(settings.root_keys)
         return replace(settings, store=store or settings.store, timeout=timeout or settings.timeout)
 
     @contextmanager
@@ -134,6 +137,14 @@ class Door:
         self.tell(self.line(error, instead=instead))
         return int(getattr(error, "exit_code", 1))
 
+    def remedy(self, error: NitkaError) -> str:
+        """Under which name the hints say what to do about an error."""
+        if isinstance(error, ModelError) and error.status in REFUSED:
+            return "api_key"
+        if isinstance(error, WrongKey | KeyMissing) and self.keys_from_environment:
+            return "root_keys"
+        return type(error).__name__
+
     def line(self, error: BaseException, *, instead: str = "") -> str:
         """The line for an error. Errors of ours and of the option parser speak for themselves, others by their type:
         what they say may quote a user's text.
@@ -143,15 +154,19 @@ class Door:
             return self.texts.error.format(text=usage())
         if not isinstance(error, NitkaError):
             return self.texts.unexpected.format(name=type(error).__name__)
-        hint = self.texts.hints.get(type(error).__name__, "")
+        hint = self.texts.hints.get(self.remedy(error), "")
         ours = instead or self.texts.errors.get(type(error).__name__, "")
         return self.texts.error.format(text=f"{reworded(error, ours)} {hint}".strip())
 
 
 def reworded(error: NitkaError, ours: str) -> str:
-    """What an error says, its class in our words where we have some, the details as they are."""
-    doc = (type(error).__doc__ or "").strip().split("\n", maxsplit=1)[0]
-    return str(error).replace(doc, ours, 1) if ours else str(error)
+    """What an error says, its class in our words where we have some, the details as they are. That an argument cannot
+    be used goes without saying where the details say what it should be.
+    """
+    doc, text = (type(error).__doc__ or "").strip().split("\n", maxsplit=1)[0], str(error)
+    if ours:
+        return text.replace(doc, ours, 1)
+    return text.removeprefix(doc).strip() or text if type(error) is BadInput else text
 
 
 def store_of(settings: Settings) -> Store:

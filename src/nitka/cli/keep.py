@@ -28,24 +28,38 @@ keys = typer.Typer(help="Root keys, and the API keys of the server.", no_args_is
 @app.command()
 def settle(
     ctx: typer.Context,
+    *,
     user: Annotated[str | None, typer.Option("--user", metavar="ID", help="Only what is due for this user.")] = None,
     rescan: Annotated[
         bool, typer.Option("--rescan", help="First rebuild the list of due work from the conversations themselves.")
     ] = False,
+    retain_days: Annotated[
+        float | None,
+        typer.Option("--retain-days", metavar="DAYS", min=1, help="Also forget turns that are older, for good."),
+    ] = None,
+    retain_facts_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retain-facts-days", metavar="DAYS", min=1, help="Also forget facts that nobody has confirmed since."
+        ),
+    ] = None,
     store: StoreUrl = None,
     model: ModelName = None,
     timeout: ModelTimeout = None,
 ) -> None:
     """Do what is due now.
 
-    Writes the summaries that wait, and finishes erasures.
+    Brings summaries, facts, profiles and what is found again up to date, and finishes erasures.
     """
     door: Door = ctx.obj
     settings = door.settings(store, timeout=timeout)
-    with door.opened(settings, model=model or settings.model) as nitka, _busy(door, door.texts.settling):
+    limits = Limits(retain_days=retain_days, retain_facts_days=retain_facts_days)
+    with door.opened(settings, model=model or settings.model, limits=limits) as nitka, _busy(door, door.texts.settling):
         done = nitka.settle(user, rescan=rescan)
     counts = {"folds": done.folds, "messages": done.messages, "mended": done.mended, "erased": done.erased}
     door.say(door.texts.settled.format(**counts))
+    if retain_days is not None or retain_facts_days is not None:
+        door.say(door.texts.expired.format(messages=done.expired, facts=done.expired_facts))
     if done.failed:
         door.tell(door.texts.settle_failed.format(failed=done.failed))
         raise typer.Exit(1)

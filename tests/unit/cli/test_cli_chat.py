@@ -63,15 +63,22 @@ def test_the_next_start_goes_on_with_the_conversation(cli: Any) -> None:
 
 
 def test_new_breaks_the_thread(cli: Any) -> None:
-    """Nothing said before is in the next request (law 10)."""
-    result = cli("chat", lines="My name is Anna.\n/new\nWhat is my name?\n/why\n")
-    assert "Anna" not in result.out.split("A new conversation.")[1]
+    """Nothing said before is in the next request (law 10); the facts are."""
+    lines = "My name is Anna.\nThe party begins at seven.\n/new\nWhen does the party begin?\nWhat is my name?\n/why\n"
+    result = cli("chat", lines=lines)
+    after = result.out.split("A new conversation.")[1]
+    assert "seven" not in after
+    assert "Anna" in after
+    assert "facts  " in after
     assert len({json.loads(line)["session"] for line in cli("export", "--user", "me").out.splitlines()}) == 2
 
 
 def test_a_named_session_is_its_own(cli: Any) -> None:
-    cli("chat", "--session", "one", lines="My name is Anna.\n")
-    assert "Anna" not in cli("chat", "--session", "two", lines="What is my name?\n").out
+    """Of what was said in another nothing is known but facts."""
+    cli("chat", "--session", "one", lines="My name is Anna. The party begins at seven.\n")
+    out = cli("chat", "--session", "two", lines="When does the party begin?\nWhat is my name?\n").out
+    assert "seven" not in out
+    assert "Anna" in out
 
 
 def test_why_adds_up(cli: Any) -> None:

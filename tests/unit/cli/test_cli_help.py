@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 import string
@@ -13,7 +14,7 @@ import pytest
 import typer
 
 from nitka.cli.commands import app
-from nitka.cli.texts import ENGLISH, RUSSIAN, texts_for
+from nitka.cli.texts import ENGLISH, RUSSIAN, said, texts_for
 from nitka.errors import NitkaError
 from nitka.types import Entry
 
@@ -77,6 +78,27 @@ def leaves(kind: type[Any]) -> Iterator[type[Any]]:
 @pytest.mark.parametrize("kind", sorted({kind.__name__ for kind in leaves(NitkaError)}))
 def test_every_error_is_said_in_russian(kind: str) -> None:
     assert re.search("[а-я]", RUSSIAN.errors[kind])
+
+
+def noted(path: Path) -> Iterator[str]:
+    """The notes for receipts that a module makes, with a number for whatever is filled in."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("notes.append"):
+            (note,) = node.args
+            parts = note.values if isinstance(note, ast.JoinedStr) else [note]
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
+
+
+NOTES = [note for path in ("remembering.py", "recalling/asking.py") for note in noted(ROOT / "src/nitka" / path)]
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_every_note_of_a_receipt_is_said_in_russian(note: str) -> None:
+    assert re.search("[а-я]", said(RUSSIAN, note))
+
+
+def test_the_notes_are_found() -> None:
+    assert len(NOTES) >= 7
 
 
 @pytest.mark.parametrize("texts", [ENGLISH, RUSSIAN])

@@ -13,14 +13,23 @@ from nitka.cli.texts.english import ENGLISH
 from nitka.cli.texts.russian import RUSSIAN
 from nitka.cli.texts.table import Texts
 
-__all__ = ["ENGLISH", "RUSSIAN", "Texts", "said", "texts_for"]
+__all__ = ["ENGLISH", "RUSSIAN", "Texts", "is_spoken", "said", "texts_for"]
 
 TABLES: Mapping[str, Texts] = {"en": ENGLISH, "ru": RUSSIAN}
 
 
 def texts_for(locale: str) -> Texts:
     """The table for a locale's name ("ru_RU.UTF-8", "ru"); English where it names no language of ours."""
-    return TABLES.get(re.split(r"[_.@-]", locale)[0].lower(), ENGLISH)
+    return TABLES.get(_language(locale), ENGLISH)
+
+
+def is_spoken(locale: str) -> bool:
+    """Whether a locale's name is of a language that there is a table for."""
+    return _language(locale) in TABLES
+
+
+def _language(locale: str) -> str:
+    return re.split(r"[_.@-]", locale)[0].lower()
 
 
 def said(texts: Texts, reason: str) -> str:

@@ -12,6 +12,7 @@ RUSSIAN = Texts(
         "BadInput": "Указано то, что использовать нельзя.",
         "BadId": "Идентификатор — от 1 до 512 байт UTF-8 без NUL и одиночных суррогатов; он не исправляется.",
         "BadText": "Текст не должен быть пустым или длиннее предела.",
+        "AlreadyKnown": "У этого имени в канале уже есть своя память, или оно чужое; ничего не связано.",
         "KeyReused": "Этот ключ хода уже занят ходом с другим текстом.",
         "OverBudget": "То, что нельзя выбросить из запроса, само по себе больше бюджета.",
         "Forgotten": "То, о чём идёт речь, забыто; ничего не записано.",
@@ -27,6 +28,8 @@ RUSSIAN = Texts(
         "WrongKey": "Укажите верный файл ключей через NITKA_KEY_FILE или восстановите его из копии.",
         "Damaged": "`nitka export` отдаст всё остальное.",
         "StoreBusy": "Повторите чуть позже.",
+        "root_keys": "Укажите верные ключи в NITKA_ROOT_KEYS, действующий — первым.",
+        "api_key": "Проверьте OPENAI_API_KEY, а если сервер другой — и OPENAI_BASE_URL.",
     },
     offline="nitka держит нить. Модель — ЗАГЛУШКА БЕЗ СЕТИ: она умеет лишь цитировать вас.",
     online="nitka держит нить разговора. Модель: {model}; ей уходит ваша реплика и то, что нужно для ответа.",
@@ -105,6 +108,22 @@ RUSSIAN = Texts(
         r"summary lines were removed by forgetting and are not yet written anew": (
             "часть строк выжимки ушла вместе с забытым и ещё не записана заново"
         ),
+        r"the profile does not open": "профиль не открывается",
+        r"facts left out: (\w+)": r"факты не вошли: \1",
+        r"recall is being loaded: nothing was looked for": "поиск по прежнему ещё загружается: ничего не искали",
+        r"recall went by words alone: the question's vector was not ready": (
+            "искали только по словам: вектор вопроса не был готов"
+        ),
+        r"recall was not ready: facts may be missing": "факты не успели найтись: чего-то может не хватать",
+        r"recall was not ready: (\w+) may be missing": "прежние места не успели найтись: чего-то может не хватать",
+        r"recall failed: facts may be missing \((\w+)\)": r"поиск фактов сорвался: чего-то может не хватать (\1)",
+        r"recall failed: (\w+) may be missing \((\w+)\)": (
+            r"поиск прежних мест сорвался: чего-то может не хватать (\2)"
+        ),
+        r"recall: (\d+) of the newest rows are not indexed yet": r"новейших сообщений, которых ещё нет в указателе: \1",
+        r"recall: (\d+) passages are not usable until the index is made anew": (
+            r"прежних мест, которые не найти, пока указатель не составлен заново: \1"
+        ),
     },
     user="Пользователь",
     assistant="Ассистент",
@@ -120,14 +139,17 @@ RUSSIAN = Texts(
     other="Хранится также",
     nothing_stored="Об этом пользователе ничего не хранится.",
     written="Записано в {path}. Это открытый текст: в нём ничего не зашифровано.",
+    file_exists="{path} уже есть; --force запишет поверх.",
     nothing_to_forget="Забывать нечего.",
     forgotten="Забыто: бесед: {sessions}, сообщений: {messages}, строк выжимки: {lines}, фактов: {facts}.",
+    forgotten_handles="Имён в каналах, которые сюда вели: {handles}; теперь они никуда не ведут.",
     still_said="Ходов, где это ещё сказано: {turns}; --with-turns забудет и их.",
     pending="Другой процесс ещё читает прежнее состояние; стирание на диске завершит `nitka settle`.",
     settled=(
         "Сделано: свёрток: {folds}, прочитано сообщений: {messages}, выжимок исправлено: {mended}, "
         "стираний завершено: {erased}."
     ),
+    expired="Ушло по сроку: сообщений: {messages}, фактов: {facts}.",
     settle_failed="Удалось не всё (неудач: {failed}); работа остаётся в очереди, будет новая попытка.",
     settling="Выполняется то, что накопилось",
     rotating="Ключи заворачиваются заново",

@@ -16,7 +16,7 @@ class Texts:
     no_store: str
     ask_yes: str
     errors: Mapping[str, str] = field(default_factory=dict)  # by class; English needs none, its errors say it
-    hints: Mapping[str, str]  # what to do, by class
+    hints: Mapping[str, str]  # what to do, by class; a few by what stands in the code
 
     # the first screen of a chat: four lines, and one for a conversation that goes on
     offline: str
@@ -82,13 +82,16 @@ class Texts:
     other: str
     nothing_stored: str
     written: str
+    file_exists: str
 
     # forget, settle, keys, backup
     nothing_to_forget: str
     forgotten: str
+    forgotten_handles: str
     still_said: str
     pending: str
     settled: str
+    expired: str
     settle_failed: str
     settling: str
     rotating: str
