@@ -8,10 +8,13 @@ says so. Facts are given whole where all of them fit, else those that bear on th
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from nitka import facts as facts_of
@@ -26,6 +29,9 @@ from nitka.vault.keychain import Owner
 if TYPE_CHECKING:
     from nitka.models.embed import Embedder
     from nitka.recalling import Recalling
+
+_loading = threading.Lock()
+os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
 
 Reach = Literal["session", "user", "off"]
 REACHES: tuple[Reach, ...] = ("session", "user", "off")
@@ -55,6 +61,16 @@ class Remembered:
     notes: tuple[str, ...] = ()
 
 
+def _loaded() -> ModuleType:
+    """Arrays and dictionaries. Nobody forks in the middle of it: the child would wait for ever for a module that no
+    thread of it goes on loading.
+    """
+    with _loading:
+        module = import_module("nitka.recalling")
+        module.warm()
+    return module
+
+
 class Remembering:
     """One process's way to what is remembered of people. `embedder` is None where recall goes by words alone; it is
     closed with this.
@@ -76,8 +92,7 @@ class Remembering:
         return await asyncio.shield(self.load())
 
     async def _load(self) -> Recalling:
-        module = await asyncio.to_thread(import_module, "nitka.recalling")
-        await asyncio.to_thread(module.warm)
+        module = await asyncio.to_thread(_loaded)
         recalling: Recalling = module.Recalling(self.embedder, self._limits)
         return recalling
 

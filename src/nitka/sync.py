@@ -52,6 +52,7 @@ class _Worker:
         self.pid = os.getpid()
         self.opened: WeakSet[Nitka] = WeakSet()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_Pool())
         self._thread = threading.Thread(target=self._loop.run_forever, name="nitka-sync", daemon=True)
         self._thread.start()
 
@@ -92,26 +93,34 @@ class _Worker:
             raise BadInput("The process is ending.")
 
     def stop(self) -> None:
-        """At the end of the process: closes what is open, then the loop. Pools of threads take no more work then."""
+        """At the end of the process: closes what is open, then the loop."""
         if os.getpid() != self.pid:
             return
-        self._loop.call_soon_threadsafe(self._loop.set_default_executor, _Here(1))
         for nitka in list(self.opened):
             nitka.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
 
-class _Here(ThreadPoolExecutor):
-    """Does its work at once, in the thread that asks."""
+class _Pool(ThreadPoolExecutor):
+    """Threads, as long as they take work. From the moment the process is ending they take none, before anything is told
+    of it: then the thread that asks does it at once.
+    """
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        done: Future[T] = Future()
         try:
-            done.set_result(fn(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001  # kept, and raised where the work was asked for
-            done.set_exception(error)
-        return done
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError:
+            return _at_once(partial(fn, *args, **kwargs))
+
+
+def _at_once(work: Callable[[], T]) -> Future[T]:
+    done: Future[T] = Future()
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001  # kept, and raised where the work was asked for
+        done.set_exception(error)
+    return done
 
 
 def _hand_over(result: Future[T], task: asyncio.Task[T]) -> None:
