@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
+import httpx
 import pytest
+import uvicorn
 
 from nitka import ModelError, User
 from nitka.testing import FakeModel
@@ -154,6 +157,33 @@ async def test_when_the_client_goes_what_was_handed_out_is_kept() -> None:
         assert wire.status == 200
         question, answer = await house.nitka.history(ANNA, "web-1")
         assert (answer.text, answer.interrupted) == ("two words", True)
+
+
+async def test_over_a_real_socket_too_and_the_rest_of_it_can_be_fetched() -> None:
+    """The client reads two pieces, closes the line, and asks again for what comes after them."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        async with housed(Halting()) as house:  # type: ignore[arg-type]
+            server = uvicorn.Server(uvicorn.Config(house.app, lifespan="off", log_config=None, access_log=False))
+            running = asyncio.create_task(server.serve(sockets=[listening]))
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/turns"
+            body = {"text": "Hello", "stream": True, "key": "k"}
+            async with httpx.AsyncClient(timeout=30, headers=house.headers()) as client:
+                async with client.stream("POST", url, json=body) as reply:
+                    read = ""
+                    async for part in reply.aiter_text():
+                        read += part
+                        if read.count("\n\n") >= 2:
+                            break
+                async with asyncio.timeout(20):
+                    while len(await said(house)) < 2:
+                        await asyncio.sleep(0.02)
+                last = events(read)[-1][1]
+                rest = events((await client.post(url, json=body, headers={"Last-Event-ID": last})).text)
+            assert (last, [name for name, _, _ in rest]) == ("9", ["done"])
+            assert rest[0][2]["text"] == "two words" and rest[0][2]["interrupted"] and rest[0][2]["replayed"]
+            server.should_exit = True
+            await running
 
 
 async def test_an_answer_that_breaks_off_ends_with_an_error_event_and_keeps_its_pieces() -> None:
