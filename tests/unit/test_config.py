@@ -25,6 +25,7 @@ GOOD = {
     "NITKA_ROOT_KEYS": "one:c2VjcmV0\ntwo:aGlkZGVu",
     "NITKA_KEY_FILE": "/etc/nitka/ключи.json",
     "NITKA_STORE": "postgresql://nitka:pass-word@db/nitka",
+    "NITKA_KEYS": "postgresql://nitka:word-pass@keys/nitka",
     "NITKA_MODEL": "openai:gpt-5-mini",
     "NITKA_TIMEOUT": "7.5",
     "NITKA_HOST": "::1",
@@ -52,6 +53,7 @@ BAD = {
     "NITKA_ROOT_KEYS": ["  ", "a\x00b", "one:\udcff"],
     "NITKA_KEY_FILE": ["  ", "/etc/\x00", "/etc/\udcff"],
     "NITKA_STORE": ["  ", "nitka.db", "sqlite:///a\x00b"],
+    "NITKA_KEYS": ["  ", "keys", "postgresql:///a\x00b"],
     "NITKA_MODEL": ["  ", "openai:\udcff", "openai:a\nb"],
     "NITKA_TIMEOUT": ["0", "-1", "soon", "nan", "inf", "1e3", "²", "1.2.3", "99999"],
     "NITKA_HOST": ["two words", "хост", "a\n"],
@@ -105,6 +107,7 @@ def test_what_is_set_is_taken() -> None:
         root_keys=GOOD["NITKA_ROOT_KEYS"],
         key_file=Path(GOOD["NITKA_KEY_FILE"]),
         store=GOOD["NITKA_STORE"],
+        keys_store=GOOD["NITKA_KEYS"],
         model=GOOD["NITKA_MODEL"],
         timeout=7.5,
         serving=Serving(

@@ -171,7 +171,7 @@ def reworded(error: NitkaError, ours: str) -> str:
 
 def store_of(settings: Settings) -> Store:
     """The store of the settings, unopened. Raises `BadInput` for a URL of no known kind."""
-    return choose_store(settings.store, wait=Limits().wait_seconds)
+    return choose_store(settings.store, wait=Limits().wait_seconds, keys=settings.keys_store)
 
 
 def paths_of(store: Store) -> list[Path]:

@@ -206,7 +206,7 @@ def _with_keys(settings: Settings, act: Callable[[Store, Keychain], Awaitable[T]
     """What `act` gives, done on the opened store with its key ring."""
 
     async def run() -> T:
-        store = choose_store(settings.store, wait=Limits().wait_seconds)
+        store = choose_store(settings.store, wait=Limits().wait_seconds, keys=settings.keys_store)
         await store.start()
         try:
             chain = Keychain(store.keys, ring_of(settings), Limits())

@@ -41,6 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder where nothing was ever run."""
     for name in (
         "NITKA_STORE",
+        "NITKA_KEYS",
         "NITKA_MODEL",
         "NITKA_TIMEOUT",
         "NITKA_KEY_FILE",

@@ -28,7 +28,12 @@ def databases() -> Iterator[Databases]:
 
 @pytest.fixture
 def postgres(databases: Databases) -> str:
-    """The URL of an empty database, as a person writes it."""
+    """The URL of an empty database."""
+    return url_of(databases)
+
+
+def url_of(databases: Databases) -> str:
+    """The URL of a new database, as a person writes it."""
     parts = {name: quote(str(value), safe="") for name, value in conninfo_to_dict(databases.new()).items()}
     database = parts.pop("dbname")
     return f"postgresql:///{database}?" + "&".join(f"{name}={value}" for name, value in parts.items())
@@ -67,3 +72,18 @@ def test_to_postgresql_and_back_and_every_command_works_there(
     assert "I live in Kyiv." in cli("export", "--user", "anna", "--store", back).out
     assert "messages: 4" in cli("forget", "--user", "anna", "--yes", *at).out
     assert cli("export", "--user", "anna", *at).complaint, "nothing is stored there any more"
+
+
+def test_wrapped_keys_lie_where_the_environment_says(
+    cli: Any, home: Path, databases: Databases, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apart from the data: `doctor` has nothing to note, and the data without them do not open."""
+    monkeypatch.setenv("NITKA_STORE", postgres)
+    monkeypatch.setenv("NITKA_KEYS", url_of(databases))
+    assert cli("chat", "--user", "anna", "--session", "s", lines="My name is Anna.\n").code == 0
+    doctor = cli("doctor")
+    assert doctor.code == 0 and "NITKA_KEYS" not in doctor.out
+    assert "keys wrapped anew: 2" in cli("keys", "rotate").out
+    assert "My name is Anna." in cli("export", "--user", "anna").out
+    monkeypatch.setenv("NITKA_KEYS", url_of(databases))
+    assert cli("export", "--user", "anna").complaint
