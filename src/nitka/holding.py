@@ -1,10 +1,10 @@
 """An open turn as a token in its caller's hands, so that a loop of his own may run anywhere and nothing is kept here.
 
 Two seals, one in the other. The inner one, by the user's key, holds the turn: it dies with the user. The outer one, by
-the system's key and bound to the tenant, says whose it is, in which life, and until when: so a token of a user who was
-forgotten is told from one that was never ours. What is held is who and where, the two incarnations, the question, the
-turn's key and its manner. The request is not: whoever holds the token was given it. A private turn leaves nothing
-behind, so its token says no more than that.
+a key of the system's for this hour and bound to the tenant, says whose it is, in which life, and until when: so a token
+of a user who was forgotten is told from one that was never ours. What is held is who and where, the two incarnations,
+the question, the turn's key and its manner. The request is not: whoever holds the token was given it. A private turn
+leaves nothing behind, so its token says no more than that.
 
 A turn that is resumed is written as any other, by `Turns.write`.
 """
@@ -12,6 +12,7 @@ A turn that is resumed is written as any other, by `Turns.write`.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
@@ -50,8 +51,9 @@ async def hold(turns: Turns, ask: Ask, turn: Turn) -> bytes:
         thread = turn.opened.thread
         head = thread.owner.id + thread.owner.incarnation
         inner = thread.owner.key.seal.seal(codec.pack(_content(ask, thread)), _place(thread.owner))
-    until = codec.micros(turns.clock() + LIFE).to_bytes(8)
-    key = await turns.vault.keychain.system_key()
+    now = turns.clock()
+    until = codec.micros(now + LIFE).to_bytes(8)
+    key = await turns.vault.keychain.passing_key(_period(now))
     return key.seal(head + until + inner, _tenants(ask.user.tenant))
 
 
@@ -61,7 +63,8 @@ async def resume(turns: Turns, tenant: str, token: bytes) -> Held:
     Raises `BadToken`, `Forgotten` for what was forgotten since, `Damaged`, `StoreError`.
     """
     now = turns.clock()
-    head, inner = _unwrapped(await turns.vault.keychain.system_key(), tenant, token)
+    keys = [await turns.vault.keychain.passing_key(_period(at)) for at in (now, now - LIFE)]
+    head, inner = _unwrapped(keys, tenant, token)
     if codec.micros(now) > int.from_bytes(head[32:]):
         raise BadToken
     if not inner:
@@ -146,13 +149,19 @@ def _private(tenant: str, now: datetime) -> Held:
     return Held(ask, Turn(None, opened=None, refit=_no_request, private=True))
 
 
-def _unwrapped(key: SealKey, tenant: str, token: bytes) -> tuple[bytes, bytes]:
+def _period(at: datetime) -> int:
+    return codec.micros(at) // (LIFE // codec.MICROSECOND)
+
+
+def _unwrapped(keys: Iterable[SealKey], tenant: str, token: bytes) -> tuple[bytes, bytes]:
     """Whose it is and until when, and the inner seal. Raises `BadToken`."""
-    try:
-        content = key.open(Sealed(token), _tenants(tenant))
-    except Damaged as error:
-        raise BadToken from error
-    return content[:_HEAD], content[_HEAD:]
+    for key in keys:
+        try:
+            content = key.open(Sealed(token), _tenants(tenant))
+            return content[:_HEAD], content[_HEAD:]
+        except Damaged:
+            continue
+    raise BadToken
 
 
 def _tenants(tenant: str) -> Place:

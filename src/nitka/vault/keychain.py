@@ -134,6 +134,10 @@ class Keychain:
         """
         return (await self._tag_key(NO_TENANT)).sealing
 
+    async def passing_key(self, period: int) -> SealKey:
+        """As `system_key`, another one for every period: for what is handed out all the time and soon worthless."""
+        return (await self._tag_key(NO_TENANT)).sealing_in(period)
+
     async def find(self, owner: bytes) -> Owner | None:
         """The owner, if he has a key; possibly from memory, so compare the incarnation."""
         cached = self._owners.get(owner)

@@ -121,6 +121,12 @@ class TagKey:
         self._key = key
         self.sealing = SealKey(derive(key, b"nitka tenant seal"))
 
+    def sealing_in(self, period: int) -> SealKey:
+        """A key for what lives no longer than a period of time, by its number: where much is sealed, no key seals more
+        than is safe.
+        """
+        return SealKey(derive(self._key, b"nitka tenant seal in " + period.to_bytes(8)))
+
     def tag(self, label: bytes, *parts: bytes) -> Tag:
         message = b"".join(_LENGTH.pack(len(part)) + part for part in (label, *parts))
         return Tag(hashlib.blake2b(message, digest_size=16, key=self._key).digest())

@@ -81,6 +81,15 @@ async def test_a_token_is_good_for_an_hour(house: House) -> None:
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "bad_token")
 
 
+@pytest.mark.parametrize("minute", [0, 1, 29, 59])
+async def test_a_token_is_good_for_an_hour_whenever_the_hour_began(house: House, minute: int) -> None:
+    house.clock.advance(minutes=minute)
+    tokens = [(await opened(house))["token"] for _ in range(3)]
+    for token, passed, status in zip(tokens, (30, 30, 1), (200, 200, 400), strict=True):
+        house.clock.advance(minutes=passed)
+        assert (await answered(house, token)).status_code == status
+
+
 async def test_another_tenants_token_is_no_token(house: House) -> None:
     token = (await opened(house))["token"]
     key = await house.make_key("turns", tenant="school")
