@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
 
 from nitka.layers.facts.numbers import digits
 
@@ -61,7 +60,6 @@ def one_line(text: str, limit: int) -> str:
     return fold(plain)[:limit].rstrip()
 
 
-@cache
 def name_key(name: str) -> str:
     """The key of who a fact is about."""
     return fold(unicodedata.normalize("NFKC", name)).casefold().replace("ё", "е")
@@ -83,7 +81,6 @@ def tokens(text: str) -> tuple[str, ...]:
     return tuple(joined)
 
 
-@cache
 def value_key(value: str) -> str:
     """The key of a value: equal for wordings that are known to mean the same."""
     words = sorted(set(tokens(value)))

@@ -10,7 +10,7 @@ reconciling idempotent and independent of order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -60,10 +60,14 @@ class Fact(Seen):
     about: str = USER
     past: tuple[Seen, ...] = ()
     retracted: When | None = None  # when it was last taken back; it is live when it was said after that
+    _key: Key | None = field(init=False, default=None, compare=False, repr=False)
 
     @property
     def key(self) -> Key:
-        return key_of(self.about, self.slot, self.value)
+        """Worked out once: it lives and dies with the fact."""
+        if self._key is None:
+            object.__setattr__(self, "_key", key_of(self.about, self.slot, self.value))
+        return self._key or key_of(self.about, self.slot, self.value)
 
     @property
     def live(self) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
 _EN = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -68,7 +67,6 @@ def pattern(*languages: str) -> str:
 NUMBER = pattern("en", "ru")
 
 
-@cache
 def value_of(word: str) -> int | None:
     """The number a single word stands for; None when it is not one."""
     word = word.casefold().replace("ё", "е")
@@ -77,7 +75,6 @@ def value_of(word: str) -> int | None:
     return next((value for pattern, value in _RU if pattern.fullmatch(word)), None)
 
 
-@cache
 def scale_of(word: str) -> int | None:
     return next((value for pattern, value in _SCALE if pattern.fullmatch(word.casefold())), None)
 

@@ -14,7 +14,7 @@ from unicodedata import normalize
 from nitka.layers.facts.canon import value_key
 from nitka.layers.facts.dates import local
 from nitka.layers.facts.model import Candidate, Fact, key_of
-from nitka.layers.facts.rules import commands, engine, people
+from nitka.layers.facts.rules import commands, engine, people, russian
 from nitka.layers.facts.rules.engine import Scene, slot_part
 from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.rules.people import Mention, Person
@@ -61,11 +61,14 @@ def extract(messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple
     are judged by `reconcile`, not here.
     """
     read = _Read(people.cast_of(known), tuple(map(_as_candidate, known)))
-    for message in map(_composed, messages):
-        if message.role == "assistant":
-            read = replace(read, question=_last_question(message.text))
-        else:
-            read = replace(_message(message, read), question="")
+    try:
+        for message in map(_composed, messages):
+            if message.role == "assistant":
+                read = replace(read, question=_last_question(message.text))
+            else:
+                read = replace(_message(message, read), question="")
+    finally:
+        russian.forget()
     return read.out
 
 

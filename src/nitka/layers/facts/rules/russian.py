@@ -7,7 +7,7 @@ sentence. Nothing that is compared or hashed depends on this module.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 _WORD = re.compile(r"[А-Яа-яЁё]+(?:-[А-Яа-яЁё]+)*")
@@ -22,10 +22,16 @@ def _analyser() -> Any:
     return pymorphy3.MorphAnalyzer()
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _parses(word: str) -> tuple[Any, ...]:
     analyser = _analyser()
     return () if analyser is None else tuple(analyser.parse(word))
+
+
+def forget() -> None:
+    """Drops the words that were looked up: what is remembered of a person's words must not outlive them."""
+    _parses.cache_clear()
+    _best.cache_clear()
 
 
 def is_a(word: str, *grammemes: str) -> bool:
@@ -98,7 +104,7 @@ def _like(plain: str, word: str) -> str:
     return plain.upper() if len(word) > 1 and word.isupper() else plain.capitalize() if word[:1].isupper() else plain
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _best(word: str, prefer: tuple[str, ...]) -> Any:
     """The likeliest reading; readings of the preferred kinds go first, in any case but the vocative."""
     parses = _parses(word.casefold())
