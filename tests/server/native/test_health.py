@@ -115,6 +115,39 @@ def test_several_processes_count_together(tmp_path: Path) -> None:
     assert found["nitka_requests_total"] == 5 and found.get("nitka_requests_in_progress", 0) == 0
 
 
+EXPORTING = """
+import http.server, os, threading
+got = []
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        got.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Collector)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
+from opentelemetry import trace
+from nitka.server.tracing import Tracer, start
+
+assert start()
+with Tracer().request("POST /v1/turns", "") as span:
+    span.set("http.route", "/v1/turns")
+trace.get_tracer_provider().shutdown()
+((path, body),) = got
+assert path == "/v1/traces" and b"/v1/turns" in body and b"nitka" in body
+"""
+
+
+def test_spans_are_exported_as_opentelemetrys_variables_say() -> None:
+    names = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    subprocess.run([sys.executable, "-c", EXPORTING], check=True, env=names, timeout=120)
+
+
 @pytest.fixture
 def spans() -> Iterator[tuple[Probe, InMemorySpanExporter]]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
