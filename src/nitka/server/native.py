@@ -16,6 +16,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from nitka import alerting
 from nitka.errors import NitkaError
 from nitka.server import answers
 from nitka.server.access import Caller, TurnsOrWidget, routes
@@ -23,7 +24,7 @@ from nitka.server.errors import Refusal, body_of, refusal_of
 from nitka.server.people import named, person_of
 from nitka.server.service import Shared
 from nitka.server.stream import EventStream
-from nitka.server.told import Json, alerts_of, event
+from nitka.server.told import Json, event
 from nitka.turn import Stream
 from nitka.types import Budget, Passage, Person, Receipt
 
@@ -161,7 +162,7 @@ def told(text: str, turn: Any) -> dict[str, Any]:
         "seq": turn.seq,
         "interrupted": turn.interrupted,
         "replayed": getattr(turn, "replayed", False) or getattr(turn, "stored", False),
-        "alerts": alerts_of(turn.alerts),
+        "alerts": alerting.plain(turn.alerts),
         "receipt": answers.full(receipt) if receipt else None,
     }
 

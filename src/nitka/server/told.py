@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from fastapi.responses import JSONResponse
 
 from nitka.server.errors import Refusal
-from nitka.types import Alert
 from nitka.vault.codec import micros
 
 T = TypeVar("T")
@@ -35,11 +34,6 @@ def event(value: Any, *, name: str, id: str = "") -> bytes:
     """One server-sent event with a JSON value as its data."""
     head = f"id: {id}\nevent: {name}\n" if id else f"event: {name}\n"
     return head.encode("ascii") + b"data: " + dumped(value) + b"\n\n"
-
-
-def alerts_of(alerts: Iterable[Alert]) -> list[dict[str, Any]]:
-    """Alerts as JSON."""
-    return [{"rule": alert.rule, "severity": alert.severity, **alert.detail} for alert in alerts]
 
 
 class Place(NamedTuple):
