@@ -129,13 +129,38 @@ def served(folder: Path, *, standby: bool) -> Iterator[Cluster]:
         yield primary
 
 
+def lay(cluster: Cluster, owners: int) -> None:
+    """Rows by the hundred thousand: owners with five sessions of ten turns, a summary each, and twenty facts."""
+    one = f"sha256(int4send(o)) as id from generate_series(1, {owners}) o"
+    owner, session = "substr(id, 1, 16)", "substr(sha256(int4send(s)), 1, 16)"
+    noise = "(select string_agg(sha256(int4send(%s) || int8send(b)), '') from generate_series(1, %d) b)"
+    for statement in (
+        f"insert into nitka.owners select {owner}, {owner}, 100 from (select {one}) x",
+        f"insert into nitka.sessions select {owner}, {session}, {owner}, 20, {noise % ('s', 10)}"
+        f" from (select {one}) x, generate_series(1, 5) s",
+        f"insert into nitka.messages select {owner}, {session}, m, (s - 1) * 20 + m, {noise % ('m', 14)}"
+        f" from (select {one}) x, generate_series(1, 5) s, generate_series(0, 19) m",
+        f"insert into nitka.turn_keys select {owner}, {session}, substr(sha256(int4send(m)), 1, 16), 2 * m"
+        f" from (select {one}) x, generate_series(1, 5) s, generate_series(0, 9) m",
+        f"insert into nitka.folds select {owner}, {session}, 'summary', 8, 8, {noise % ('s', 60)}"
+        f" from (select {one}) x, generate_series(1, 5) s",
+        f"insert into nitka.pieces select {owner}, 'fact', {session}, {noise % ('s', 20)}"
+        f" from (select {one}) x, generate_series(1, 20) s",
+        f"insert into nitka_keys.user_keys select {owner}, {owner}, substr(id, 1, 8), {noise % ('1', 2)}"
+        f" from (select {one}) x",
+    ):
+        cluster.execute(statement)
+
+
 def weigh(cluster: Cluster) -> list[tuple[str, int, float]]:
     """Tables with rows: how many, and bytes of each with its indexes."""
     cluster.execute("vacuum full")
     names = "select oid::regclass::text from pg_class where relnamespace = 'nitka'::regnamespace and relkind = 'p'"
+    names += " union all select 'nitka_keys.user_keys'"
     found = []
     for (table,) in cluster.execute(names):
-        sizes = f"(select sum(pg_total_relation_size(relid)) from pg_partition_tree('{table}') where isleaf)"
+        leaves = f"(select sum(pg_total_relation_size(relid)) from pg_partition_tree('{table}') where isleaf)"
+        sizes = f"coalesce({leaves}, pg_total_relation_size('{table}'))"
         ((count, size),) = cluster.execute(f"select count(*), {sizes} from {table}")
         found.append((table, count, float(size)))
     return found
@@ -145,6 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=192)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--lay", type=int, default=2000, help="owners whose rows are weighed")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
     console, table = Console(), Table(title=f"{options.users} users, {options.turns} turns each")
@@ -161,7 +187,9 @@ def main() -> None:
     for name, standby in (("PostgreSQL", False), ("with standby", True)):
         with served(options.folder, standby=standby) as cluster:
             measure(name, lambda: PostgresStore(cluster.url(), size=16), cluster)
-            weights = weigh(cluster)
+            if not standby:
+                lay(cluster, options.lay)
+                weights = weigh(cluster)
     console.print(table)
     for name, count, size in weights:
         if count:
