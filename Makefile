@@ -59,6 +59,9 @@ bench-server: $(READY)
 bench-watch: $(READY)
 	$(BIN)/python -m benchmarks.watch --shared $(SHARED)
 
+bench-server: $(READY)
+	$(BIN)/python -m benchmarks.server
+
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
