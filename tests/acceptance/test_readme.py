@@ -1,4 +1,4 @@
-"""The READMEs keep their word: their commands and snippets run, their transcripts are what a chat really says.
+"""The READMEs and the pages on memory keep their word: commands and snippets run, transcripts are what a chat says.
 
 Both pages are read as a person would use them: the blocks of one page in their order, in one clean home folder.
 """
@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
+from nitka import Limits
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"en": "README.md", "ru": "README.ru.md"}
+MEMORY = {"en": "docs/memory.md", "ru": "docs/memory.ru.md"}
 PROMPT = re.compile(r"^(?:you|вы)> ", re.MULTILINE)
 ALIKE = 0.6  # of an answer: the stand-in may learn to word things better, a transcript of something else is found out
 
@@ -60,8 +63,16 @@ def test_commands_run_in_their_order(page: str, env: dict[str, str], tmp_path: P
         assert done.stdout or "llama" in line, line
 
 
-@pytest.mark.parametrize("page", PAGES.values())
-def test_snippets_run_in_their_order(page: str, env: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ("README.md", ["Anna", "home.city Leeds web-3 0", "jazz|trains", "messages=2"]),
+        ("README.ru.md", ["Анна", "home.city Тверь web-3 0", "поезда", "messages=2"]),
+        ("docs/memory.md", [r"York .* web-1 2 \['Leeds'\]", "1 fact; 2 turns", "2 messages"]),
+        ("docs/memory.ru.md", [r"Псков .* web-1 2 \['Тверь'\]", "фактов: 1 .* сказано: 2", "Анны: 2"]),
+    ],
+)
+def test_snippets_run_in_their_order(page: str, says: list[str], env: dict[str, str], tmp_path: Path) -> None:
     """The library in ten lines does what the page says: it knows the name."""
     said = ""
     found = blocks(page, "python")
@@ -72,7 +83,8 @@ def test_snippets_run_in_their_order(page: str, env: dict[str, str], tmp_path: P
         )
         assert done.returncode == 0, done.stderr
         said += done.stdout
-    assert re.search("Anna|Анна", said)
+    for what in says:
+        assert re.search(what, said), (what, said)
 
 
 @pytest.mark.parametrize("language", PAGES)
@@ -100,14 +112,15 @@ def held(chat: Any, lines: list[str]) -> list[str]:
     return [re.sub(PROMPT, "", part) for part in parts]
 
 
-@pytest.mark.parametrize("page", [*PAGES.values(), "CHANGELOG.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [*PAGES.values(), *MEMORY.values(), "CHANGELOG.md", "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert target.startswith("https://") or (ROOT / target).exists(), target
+        assert target.startswith("https://") or ((ROOT / page).parent / target).exists(), target
 
 
-def test_both_pages_say_the_same() -> None:
+@pytest.mark.parametrize("pages", [PAGES, MEMORY])
+def test_both_pages_say_the_same(pages: dict[str, str]) -> None:
     """As many headings, blocks, table rows and list items, and the same commands, options and names in them."""
 
     def outline(page: str) -> list[str]:
@@ -117,6 +130,15 @@ def test_both_pages_say_the_same() -> None:
     def names(page: str) -> set[str]:
         return set(re.findall(r"`([^`\n]+)`", (ROOT / page).read_text(encoding="utf-8")))
 
-    assert outline("README.md") == outline("README.ru.md")
-    assert names("README.md") - names("README.ru.md") == set()
-    assert len(blocks("README.md", "sh")) == len(blocks("README.ru.md", "sh"))
+    assert outline(pages["en"]) == outline(pages["ru"])
+    assert names(pages["en"]) - names(pages["ru"]) == set()
+    assert all(len(blocks(pages["en"], kind)) == len(blocks(pages["ru"], kind)) for kind in ("sh", "python"))
+
+
+@pytest.mark.parametrize("page", MEMORY.values())
+def test_the_page_on_memory_names_the_limits_as_they_are(page: str) -> None:
+    """Where a default is in its tables, it is that of `Limits`."""
+    rows = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    named = [(value, name) for row in rows for value, name in re.findall(r"(\d+)[^|`]*\(`(\w+)`\)", row)]
+    assert len(named) >= 5
+    assert {name: int(value) for value, name in named} == {name: getattr(Limits(), name) for _, name in named}
