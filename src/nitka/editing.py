@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from nitka.conversation import FAR, Vault, find_owner, make_owner
 from nitka.errors import StoreBusy
@@ -91,10 +91,18 @@ async def set_fact(vault: Vault, user: Person, slot: str, value: str, *, about: 
     owner = await make_owner(vault, user)
 
     def change(facts: tuple[Fact, ...], n: int) -> tuple[Fact, ...]:
-        return layer.set_by_hand(facts, slot, value, about=about, at=at, n=n)
+        key = key_of(about, slot, value)
+        when = max([at, *(_after(fact) for fact in facts if fact.key == key)])
+        return layer.set_by_hand(facts, slot, value, about=about, at=when, n=n)
 
     after = await edit(vault, owner, change)
     return shown(after.kept[tag_of(owner, key_of(about, slot, value))], past=True)
+
+
+def _after(fact: Fact) -> datetime:
+    """A moment later than everything that is known of the fact: what is done by hand comes after it, however fast."""
+    known = [fact.last_seen, *([fact.retracted[0]] if fact.retracted else [])]
+    return max(known) + timedelta(microseconds=1)
 
 
 async def retract_fact(vault: Vault, user: Person, id: str, *, at: datetime) -> bool:
@@ -103,7 +111,7 @@ async def retract_fact(vault: Vault, user: Person, id: str, *, at: datetime) -> 
     one = found(await load(vault, owner), id) if owner is not None else None
     if owner is None or one is None or not one.fact.live:
         return False
-    key, when = one.fact.key, max(at, one.fact.last_seen)
+    key, when = one.fact.key, max(at, _after(one.fact))
     await edit(vault, owner, lambda facts, n: layer.retract_by_hand(facts, key, at=when, n=n))
     return True
 

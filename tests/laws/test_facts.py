@@ -342,6 +342,18 @@ async def _state(nitka: Nitka, user: str) -> str:
     return "whole"
 
 
+async def test_what_is_done_by_hand_comes_after_what_was_done_before_it(store: Store | str) -> None:
+    """Also at one and the same instant, on a clock that stands still."""
+    async with opened(store) as nitka:
+        for value in ("Leeds", "Porto", "Leeds"):
+            fact = await nitka.set_fact("anna", "home.city", value)
+            assert [known.value for known in await nitka.facts("anna")] == [value]
+            assert await nitka.retract_fact("anna", fact.id)
+            assert await nitka.facts("anna") == ()
+            assert not await nitka.retract_fact("anna", fact.id)
+        assert len(await nitka.facts("anna", include_past=True)) == 1
+
+
 async def test_facts_go_by_age_only_when_nobody_confirms_them(store: Store | str) -> None:
     clock = FixedClock()
     async with opened(store, clock=clock, limits=Limits(retain_facts_days=90)) as nitka:
