@@ -1,0 +1,241 @@
+"""`nitka serve` as an operator runs it: a process, its keys, its logs, its stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import httpx
+import pytest
+from openai import OpenAI
+
+from tests.server.stage import Script, says, upstream
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 240  # for a start on a busy machine
+MARK = "MARKED-51c2"
+CHAT = {"messages": [{"role": "user", "content": f"A cake {MARK}"}], "user": MARK, "metadata": {"session_id": MARK}}
+
+
+@dataclass
+class Command:
+    """Runs `nitka` with a home folder of its own."""
+
+    home: Path
+    env: dict[str, str]
+
+    def run(self, *words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "nitka.cli", *words], env=self.env, capture_output=True, text=True, timeout=SECONDS
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout.strip() or done.stderr.strip()
+
+    @contextmanager
+    def serve(self, *words: str) -> Iterator[Server]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        log = self.home / "log"
+        with log.open("w") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "nitka.cli", "serve", "--port", str(port), *words],
+                env=self.env,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+            server = Server(process, f"http://127.0.0.1:{port}", log)
+            try:
+                server.wait()
+                yield server
+            finally:
+                server.stop()
+                server.printed.close()
+
+
+@dataclass
+class Server:
+    """A running `nitka serve`."""
+
+    process: subprocess.Popen[str]
+    url: str
+    log: Path
+
+    @property
+    def printed(self) -> IO[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def wait(self) -> None:
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                httpx.get(self.url + "/v1/models")
+                return
+            except httpx.TransportError:
+                assert self.process.poll() is None, self.log.read_text()
+                assert time.monotonic() < until, self.log.read_text()
+                time.sleep(0.1)
+
+    def stop(self) -> str:
+        """Tells it to stop, and gives what it printed."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(SECONDS)
+        return self.printed.read() if not self.printed.closed else ""
+
+
+@pytest.fixture
+def command(tmp_path: Path, script: Script) -> Iterator[Command]:
+    with upstream(script) as base:
+        names = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+        env = {name: os.environ[name] for name in names if name in os.environ}
+        env |= {"HOME": str(tmp_path), "OPENAI_BASE_URL": base, "NITKA_MODEL": "openai:scripted-1", "LANG": "C.UTF-8"}
+        yield Command(tmp_path, env | {"NITKA_FOLD_MODEL": "offline"})
+
+
+def client(server: Server, key: str) -> OpenAI:
+    return OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0, timeout=SECONDS)
+
+
+def ask(server: Server, key: str, **more: object) -> httpx.Response:
+    auth = {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{server.url}/v1/chat/completions", json={**CHAT, **more}, headers=auth, timeout=SECONDS)
+
+
+def test_a_key_is_made_used_listed_and_revoked(command: Command) -> None:
+    key = command.run("keys", "create", "--tenant", "shop", "--scope", "turns", "--name", "till 4", "--days", "30")
+    assert key.startswith("nk_")
+    with command.serve() as server:
+        assert ask(server, key).status_code == 200
+        listed = command.run("keys", "list")
+        assert "shop" in listed
+        assert "till 4" in listed
+        assert key not in listed
+        assert key.removeprefix("nk_")[:12] not in listed
+        command.run("keys", "revoke", listed.split()[0])
+        until = time.monotonic() + 30
+        while ask(server, key).status_code != 401:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+    assert command.run("keys", "list") == ""
+    assert "no API key" in command.run("keys", "revoke", "abc", code=1)
+
+
+def test_a_widgets_key_needs_its_pages(command: Command) -> None:
+    assert "origins" in command.run("keys", "create", "--scope", "widget", code=1)
+    key = command.run("keys", "create", "--scope", "widget", "--origin", "https://shop.example")
+    assert key.startswith("pk_")
+
+
+def test_the_first_start_makes_a_key_and_tells_it_once(command: Command, script: Script) -> None:
+    with command.serve("--make-key") as server:
+        key = server.stop().strip()
+    assert key.startswith("nk_")
+    assert key not in server.log.read_text()
+    with command.serve("--make-key") as server:
+        assert ask(server, key).status_code == 200
+        assert server.stop() == ""
+    assert len(command.run("keys", "list").splitlines()) == 1
+
+
+def test_nothing_that_was_sent_is_printed(command: Command) -> None:
+    """The log has templates, no paths; and uvicorn's own access log is off."""
+    key = command.run("keys", "create", "--scope", "turns")
+    with command.serve() as server:
+        ask(server, key)
+        ask(server, key, n=5)
+        httpx.get(f"{server.url}/{MARK}?{MARK}", headers={"User-Agent": MARK})
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as raw:
+            raw.sendall(f"{MARK} nonsense\r\n\r\n".encode())
+            raw.recv(1_000)
+    printed = server.log.read_text()
+    assert "POST /v1/chat/completions 200" in printed
+    assert "POST /v1/chat/completions 400" in printed
+    assert "GET - 404" in printed
+    assert MARK not in printed
+    assert key not in printed
+    assert MARK.encode() not in b"".join(path.read_bytes() for path in command.home.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_open_answers_end_before_the_server_does(command: Command, script: Script, workers: str) -> None:
+    script.answer = lambda body: says("One two three four five six seven eight.")
+    script.hold = 4
+    key = command.run("keys", "create", "--scope", "turns")
+    said: list[str] = []
+    with command.serve("--workers", workers, "--grace", "60") as server:
+        reading = threading.Thread(target=lambda: said.append(ask(server, key, stream=True).text))
+        reading.start()
+        until = time.monotonic() + SECONDS
+        while not script.asked:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        script.go.set()
+        reading.join(SECONDS)
+        assert said[0].rstrip().endswith("data: [DONE]")
+        assert server.process.wait(SECONDS) in (0, -signal.SIGTERM)
+    with command.serve() as server:
+        script.hold = None
+        assert ask(server, key).status_code == 200
+        assert [message["role"] for message in script.last["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_killed_server_has_written_nothing_of_an_open_turn(command: Command, script: Script) -> None:
+    script.answer = lambda body: says("One two three four five six.")
+    key = command.run("keys", "create", "--scope", "turns")
+    with command.serve() as server:
+        assert ask(server, key).status_code == 200
+        script.hold = 3
+        auth = {"Authorization": f"Bearer {key}"}
+        with (
+            httpx.Client(timeout=SECONDS) as http,
+            http.stream(
+                "POST", f"{server.url}/v1/chat/completions", json={**CHAT, "stream": True}, headers=auth
+            ) as got,
+        ):
+            next(got.iter_lines())
+            server.process.kill()
+            server.process.wait(SECONDS)
+    script.hold = None
+    with command.serve() as server:
+        ask(server, key)
+        assert len(script.last["messages"]) == 3
+
+
+def test_two_workers_serve_one_conversation(command: Command, script: Script) -> None:
+    script.answer = lambda body: says(f"{len(body['messages'])}")
+    key = command.run("keys", "create", "--scope", "turns")
+    with command.serve("--workers", "2") as server:
+        with client(server, key) as library:
+            for turn in range(6):
+                answer = library.chat.completions.create(
+                    model="m",
+                    messages=[{"role": "user", "content": f"turn {turn}"}],
+                    user="anna",
+                    metadata={"session_id": "s"},
+                )
+                assert answer.choices[0].message.content == str(2 * turn + 1)
+
+
+def test_a_wrong_key_file_is_one_line_and_not_a_traceback(command: Command) -> None:
+    command.run("keys", "create", "--scope", "turns")
+    (command.home / ".config/nitka/keys.json").unlink()
+    told = command.run("serve", "--port", "0", code=1)
+    assert "Traceback" not in told
+    assert "key" in told
