@@ -105,23 +105,24 @@ class Remembering:
         excluded: frozenset[Category],
     ) -> Remembered:
         """What bears on the question. `rows` are the person's folds in the snapshot of the turn."""
+        end = asyncio.get_running_loop().time() + self._limits.recall_wait
         notes: list[str] = []
         profile = ""
         try:
             profile = read_profile(owner, rows.get(PROFILE)).text
         except Damaged:
             notes.append("the profile does not open")
-        facts, ranked = await self._facts(vault, owner, rows, excluded, notes)
+        facts, ranked = await self._facts(vault, owner, rows, excluded, notes, end)
         if ranked and (wanted.recall == "off" or (wanted.recall == "session" and not wanted.before)):
             return Remembered(profile=profile, facts=facts, notes=tuple(notes))
         task = self.load()
         if not task.done():
-            await asyncio.wait([task], timeout=self._limits.recall_wait)
+            await asyncio.wait([task], timeout=max(0.0, end - asyncio.get_running_loop().time()))
         if not task.done():
             notes.append("recall is being loaded: nothing was looked for")
             return Remembered(profile=profile, facts=facts, notes=tuple(notes))
         known = {kind: row for kind, row in rows.items() if not ranked or kind != FACTS}
-        found = await task.result().recollect(vault, owner, known, wanted, excluded)
+        found = await task.result().recollect(vault, owner, known, wanted, excluded, end)
         chosen = found.facts if found.looked else facts
         return Remembered(profile=profile, facts=chosen, recalled=found.recalled, notes=(*notes, *found.notes))
 
@@ -132,12 +133,13 @@ class Remembering:
         rows: Mapping[str, FoldRow],
         excluded: frozenset[Category],
         notes: list[str],
+        end: float,
     ) -> tuple[tuple[Passage, ...], bool]:
         """The newest facts, as many as there is room for, and whether these are all: then nothing has to be ranked."""
         if FACTS not in rows:
             return (), True
         try:
-            async with asyncio.timeout(self._limits.recall_wait):
+            async with asyncio.timeout_at(end):
                 known = await facts_of.load(vault, owner, rows[FACTS])
         except TimeoutError:
             return (), False

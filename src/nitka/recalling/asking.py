@@ -104,15 +104,16 @@ class Asker:
         rows: Mapping[str, FoldRow],
         wanted: Question,
         excluded: frozenset[Category] = frozenset(),
+        end: float | None = None,
     ) -> Recollected:
         """Facts and passages for a request, within `Limits.facts_tokens` and `Limits.recall_tokens`. `rows` are the
-        person's folds in the snapshot of the turn.
+        person's folds in the snapshot of the turn, `end` the loop's time until which it waits.
         """
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.limits.recall_wait
+        now = asyncio.get_running_loop().time()
+        end = now + self.limits.recall_wait if end is None else end
         ready = Ready()
         parts = self._parts(vault, owner, rows, wanted, excluded, ready)
-        await self._gathered(parts, ready, end - (1 - FIRST) * self.limits.recall_wait)
+        await self._gathered(parts, ready, end - (1 - FIRST) * (end - now))
         if wanted.recall != "off" and self._wordless(ready):
             ready.notes.append("recall went by words alone: the question's vector was not ready")
         await self._gathered({"what was found": self._found(vault, owner, wanted, ready)}, ready, end)

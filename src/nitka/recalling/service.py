@@ -60,11 +60,13 @@ class Recalling:
         rows: Mapping[str, FoldRow],
         wanted: Question,
         excluded: frozenset[Category] = frozenset(),
+        end: float | None = None,
     ) -> Recollected:
         """What bears on a turn's question; see `nitka.recalling.asking`. `rows` are the person's folds in the snapshot
-        of the turn, `excluded` the categories of facts that are not used. Raises nothing but cancellation.
+        of the turn, `excluded` the categories of facts that are not used, `end` the loop's time until which the turn
+        waits (by default `Limits.recall_wait` from now). Raises nothing but cancellation.
         """
-        return await self._asker.recollect(vault, owner, rows, wanted, excluded)
+        return await self._asker.recollect(vault, owner, rows, wanted, excluded, end)
 
     async def search(
         self,
