@@ -73,8 +73,11 @@ class Nitka:
     event loop; several may be open on one database, in one process or in many.
     """
 
-    def __init__(self, turns: Turns, model: ChatModel, fold_model: ChatModel | None = None) -> None:
+    def __init__(
+        self, turns: Turns, model: ChatModel, fold_model: ChatModel | None = None, *, background: bool = True
+    ) -> None:
         """For `open`, which knows how to put the parts together. `fold_model` is closed with the model."""
+        self._background = background
         self._turns = turns
         self._vault = turns.vault
         self._folder = turns.folder
@@ -97,6 +100,7 @@ class Nitka:
         redact: Callable[[str], str] | None = None,
         keys: str | Path | RootKeys | None = None,
         watch: Mapping[str, str] | None = None,
+        background: bool = True,
         limits: Limits | None = None,
         clock: Clock = system_clock,
         settings: Settings | None = None,
@@ -118,6 +122,8 @@ class Nitka:
           configuration folder, made on first use.
         * `watch`: the tenants whose conversations are watched, each with the purpose the operator states ("" where
           there are no tenants); off by default. Read docs/responsible-use.md first.
+        * `background`: whether what becomes due is done in this process, after the answer; else it is left to other
+          processes (`nitka worker`) or to `settle`.
         * `limits`: every number that bounds something. `clock`: what says the present. `settings`: in the place of the
           environment.
 
@@ -134,6 +140,7 @@ class Nitka:
         writer = fold_model if isinstance(fold_model, Summariser) else _summariser(fold_chat)
         excluded = _categories(exclude)
         watching = Watching(watch or {})
+        watching.delivers = bool(settings.serving.webhook)
         remembering = Remembering(choose_embedder(embedder, settings), limits)
         people = _people(vault, fold_chat, remembering, limits=limits, clock=clock, excluded=excluded)
         folder = Folder(
@@ -156,7 +163,7 @@ class Nitka:
             redact=redact or str,
             excluded=excluded,
         )
-        return cls(turns, chat, fold_chat)
+        return cls(turns, chat, fold_chat, background=background)
 
     async def __aenter__(self) -> Self:
         if self._is_open:
@@ -170,7 +177,8 @@ class Nitka:
             raise
         self._is_open = True
         self._loop = asyncio.get_running_loop()
-        self._folder.start()
+        if self._background:
+            self._folder.start()
         self._turns.remembering.load()
         return self
 

@@ -39,6 +39,7 @@ class Serving:
     watch: Mapping[str, str] = field(default_factory=dict)
     webhook: str = field(default="", repr=False)  # where alerts are delivered
     webhook_secrets: str = field(default="", repr=False)
+    folds: bool = True  # whether what becomes due is done in the serving processes
     traces: bool = False  # export spans, as OpenTelemetry's own variables say
     shared_numbers: Path | None = None  # the folder in which several processes count
 

@@ -145,7 +145,7 @@ class Folder:
         """
         while not self._closing:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LEASE_SECONDS):
+                async with asyncio.timeout(self._limits.poll_seconds):
                     await self._wake.wait()
             self._wake.clear()
             self._vault.keychain.expire()

@@ -135,6 +135,7 @@ class Limits:
     slice_tokens: int = 3_000  # shown to the summariser in one step
     backlog: int = 240  # unfolded messages after which the offline summariser catches up; at least window + slack
     fold_tokens_per_day: int | None = None  # given to models by folds; above it the offline summariser works
+    poll_seconds: float = 180.0  # between looks for due work that this process was not told of
     wait_seconds: float = 10.0  # for a locked store
     close_seconds: float = 5.0  # given to folds when closing
     retain_days: float | None = None  # `settle` forgets turns that are older; None keeps them for ever

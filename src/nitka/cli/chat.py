@@ -63,7 +63,7 @@ def chat(
     new_key = not settings.root_keys and not settings.key_file.exists()
     name = model or settings.model
     with (
-        _leaving_properly(),
+        leaving_properly(),
         sync.Nitka.open(settings.store, model=name, settings=settings) as nitka,
     ):
         how = {"system": system, "budget": budget}
@@ -80,7 +80,7 @@ def chat(
 
 
 @contextlib.contextmanager
-def _leaving_properly() -> Any:
+def leaving_properly() -> Any:
     """Lets the end of the process close what is open: an answer that is under way is kept as interrupted."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The commands: `chat`, `export`, `forget`, `facts`, `settle`, `keys`, `backup`, `copy`, `doctor`, `serve`, the watch.
+"""The commands, those of the watch among them.
 
 Each group of commands is a module with a `typer` app of its own, added below. Commands talk to `nitka.sync` and hold
 no logic of a conversation.
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nitka.cli import chat, copy, data, doctor, facts, keep, serve
+from nitka.cli import chat, copy, data, doctor, facts, keep, serve, worker
 from nitka.cli.door import Door
 from nitka.cli.texts import is_spoken, texts_for
 
@@ -58,6 +58,7 @@ app.add_typer(copy.app)
 app.add_typer(keep.keys, name="keys")
 app.add_typer(doctor.app)
 app.add_typer(serve.app)
+app.add_typer(worker.app)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)

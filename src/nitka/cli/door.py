@@ -107,7 +107,8 @@ class Door:
     ) -> Iterator[sync.Nitka]:
         """A nitka over a store that is there already. Raises what opening raises."""
         self.files(settings)
-        with sync.Nitka.open(settings.store, model=model, settings=settings, limits=limits) as nitka:
+        watch = settings.serving.watch  # else what is due for it would be dropped as work of a watch that is off
+        with sync.Nitka.open(settings.store, model=model, watch=watch, settings=settings, limits=limits) as nitka:
             yield nitka
 
     def files(self, settings: Settings) -> Store:

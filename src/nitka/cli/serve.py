@@ -65,6 +65,9 @@ def serve(
         str | None,
         typer.Option("--webhook", metavar="URL", help="Where alerts go, signed with NITKA_WEBHOOK_SECRET."),
     ] = None,
+    folds: Annotated[
+        bool, typer.Option("--folds/--no-folds", help="Bring memory up to date here, or leave it to `nitka worker`.")
+    ] = True,
     make_key: Annotated[
         bool, typer.Option("--make-key", help="Where there is no API key yet, make one and print it.")
     ] = False,
@@ -86,6 +89,7 @@ def serve(
         anonymous=default.anonymous if anonymous is None else _is_passthrough(anonymous),
         watch=_purposes(watch) if watch else default.watch,
         webhook=webhook or default.webhook,
+        folds=folds,
     )
     settings = replace(settings, model=model or settings.model, serving=serving)
     run = _runner()

@@ -63,6 +63,7 @@ def build(settings: Settings) -> FastAPI:
         model=observed(settings.model, settings, probe),
         fold_model=observed(serving.fold_model, settings, probe) if serving.fold_model else None,
         watch=serving.watch,
+        background=serving.folds,
         settings=settings,
     )
     return create_app(nitka, upstream=upstream_of(settings), options=options, probe=probe)

@@ -110,6 +110,7 @@ ENGLISH = Texts(
     expired="Gone by age: messages: {messages}, facts: {facts}.",
     settle_failed="Not everything could be settled (failed: {failed}); it is still due and will be tried again.",
     settling="Settling what is due",
+    working="Working; stop it with Ctrl-C or SIGTERM.",
     rotating="Wrapping keys anew",
     rotated="The active root key is now {root}; keys wrapped anew: {count}.",
     rotated_damaged=(

@@ -94,6 +94,7 @@ class Texts:
     expired: str
     settle_failed: str
     settling: str
+    working: str
     rotating: str
     rotated: str
     rotated_damaged: str
