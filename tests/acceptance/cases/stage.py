@@ -108,14 +108,16 @@ def facts_shown(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     return shown
 
 
-def reader(*told: dict[str, Any]) -> FakeModel:
-    """A model that reads well: of each row of the user's it states what of `told` has its quote there."""
+def reader(*told: dict[str, Any], **folds: Any) -> FakeModel:
+    """A model that reads well: of each row of the user's it states what of `told` has its quote there. `folds` are
+    scripts of other folds.
+    """
 
     def answer(messages: Sequence[ChatMessage]) -> str:
         rows = [row for row in facts_shown(messages)["messages"] if row["role"] == "user"]
         return json.dumps({"facts": [{**one, "row": row["row"]} for row in rows for one in told if _is_in(one, row)]})
 
-    return FakeModel(folds={"facts": answer})
+    return FakeModel(folds={"facts": answer, **folds})
 
 
 def _is_in(one: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -150,7 +152,7 @@ async def known(nitka: Nitka, user: Any = "anna", **more: Any) -> dict[tuple[str
     return found
 
 
-async def given(nitka: Nitka, text: str, *, user: Any = "anna", session: str = "new", **more: Any) -> str:
+async def beside(nitka: Nitka, text: str, *, user: Any = "anna", session: str = "new", **more: Any) -> str:
     """What a turn with this question would send besides the question itself."""
     async with nitka.turn(user, session, text=text, **more) as turn:
         request = turn.request
@@ -203,8 +205,9 @@ class Measured:
     async def view(self, look: Look) -> View:
         view = await self._store.view(look)
         self.calls += 1
-        self.rows_read += len(view.rows) + len(view.pair)
-        self.bytes_read += sum(len(row.body or b"") for row in view.rows)
+        persons = [row for _, row in view.person_rows]
+        self.rows_read += len(view.rows) + len(view.pair) + len(persons)
+        self.bytes_read += sum(len(row.body or b"") for row in (*view.rows, *persons))
         self.bytes_read += sum(len(fold.body) for fold in view.folds.values())
         return view
 

@@ -8,7 +8,7 @@ import pytest
 
 from nitka import Handle
 from nitka.testing import FakeModel
-from tests.acceptance.cases.stage import Stage, echo, fact, given, greedy, known, lay, reader, said, tell
+from tests.acceptance.cases.stage import Stage, beside, echo, fact, greedy, known, lay, reader, said, tell
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def test_at_1_a_request_says_of_whom_a_fact_is(memory: Stage) -> None:
     async with memory.open(fold_model=READ) as nitka:
         await tell(nitka, memory.clock, OTHERS["en"])
         await nitka.set_fact("anna", "home.city", "Leeds")
-        sent = await given(nitka, "Who lives in Porto, and who in Leeds?")
+        sent = await beside(nitka, "Who lives in Porto, and who in Leeds?")
         assert "| aunt: Porto\\n" in sent and "| home city: Leeds\\n" in sent
 
 
@@ -64,7 +64,7 @@ async def test_at_2_what_the_assistant_says_is_no_fact(stage: Stage, fold: str) 
         await nitka.settle()
         facts = await nitka.facts("anna", include_past=True)
         assert {one.quote for one in facts} == (set() if fold == RULES else {text for text, _ in TALK})
-        sent = await given(nitka, "What food do I like, and where do I live?")
+        sent = await beside(nitka, "What food do I like, and where do I live?")
         assert not any(word in sent for word in ("Turkish", "vegetarian", "Porto", "Corin", "lentil"))
 
 
@@ -103,7 +103,7 @@ async def test_at_4_each_member_of_a_room_is_a_user_of_his_own(stage: Stage) -> 
         for who, mine, other in ((one, "decaf", "espresso"), (two, "espresso", "decaf")):
             assert set((await known(it, who)).values()) == {mine}
             for session in ("room", "new"):
-                sent = await given(it, "What do I drink?", user=who, session=session)
+                sent = await beside(it, "What do I drink?", user=who, session=session)
                 assert mine in sent and other not in sent
 
 
@@ -156,7 +156,7 @@ async def test_at_5_what_is_over_is_taken_back(memory: Stage, how: str) -> None:
         await tell(nitka, memory.clock, over)
         assert await nitka.facts("anna") == ()
         (old,) = await nitka.facts("anna", include_past=True)
-        assert not old.current and old.statement not in await given(nitka, "What do I eat?")
+        assert not old.current and old.statement not in await beside(nitka, "What do I eat?")
 
 
 SMALL_TALK = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Any
 
 import pytest
 
-from nitka import BadInput, Forgotten, Handle, Nitka, User
+from nitka import BadInput, Forgotten, Handle, Limits, Nitka, User
 from nitka.types import Erased
-from tests.acceptance.cases.stage import Stage, lay, said, whole
+from tests.acceptance.cases.stage import Stage, beside, fact, lay, reader, said, tell, whole
+from tests.laws.recalled import Hashing
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +51,8 @@ async def test_de_1_deleting_one_user_leaves_the_others_as_they_were(stage: Stag
             assert all(row in rows_before[table] for row in rows), f"{table} holds what it held"
         if stage.path:
             counts = {table.split(":")[1]: len(rows) for table, rows in rows_after.items()}
-            assert (counts["owners"], counts["sessions"], counts["messages"], counts["folds"]) == (2, 4, 40, 4)
+            assert (counts["owners"], counts["sessions"], counts["messages"]) == (2, 4, 40)
+            assert counts["folds"] == 4 + 2 * 2, "a summary a session; facts and the recall index of each person"
 
 
 async def test_de_2_what_is_deleted_is_found_nowhere(stage: Stage) -> None:
@@ -112,7 +115,7 @@ async def test_de_3_counts_are_of_what_was_there(stage: Stage, turns: int) -> No
         assert (last.users, last.sessions, last.messages) == (1, 0, 0)
 
 
-HIS = (":messages", ":sessions", ":folds", ":user_keys")
+HIS = (":messages", ":sessions", ":folds", ":pieces", ":user_keys")
 
 
 @pytest.mark.parametrize("marker", ["gold-pelican-7731", "золотой-пеликан-7731"])
@@ -131,7 +134,7 @@ async def test_de_4_user_removed_while_a_turn_and_a_fold_are_under_way(
             value for name, rows in sqlite.everything().items() if name.endswith(HIS) for row in rows for value in row
         ]
         pieces = [value[9:41] for value in sealed if isinstance(value, bytes) and len(value) > 41]
-        assert len(pieces) == 12 + 1 + 1, "messages, session and key"
+        assert len(pieces) >= 12 + 1 + 1, "messages, session and key, and what was made of them"
         with pytest.raises(Forgotten):
             async with nitka.turn(marker, marker, text=f"late {marker}") as turn:
                 erased = await nitka.forget(marker)
@@ -231,3 +234,104 @@ async def test_de_3_removing_a_link_says_whether_there_was_one(stage: Stage) -> 
         assert await nitka.unlink("telegram", "1", "anna")
         assert not await nitka.unlink("telegram", "1", "anna")
         assert len(await whole(nitka, "anna", "s")) == 2
+
+
+HERON = "my bank uses the word heron"
+KEPT = Limits(window=2, recall_slack=0, profile_every=1, recall_wait=30)
+
+
+async def everywhere(nitka: Nitka) -> str:
+    """All that can be had of the user, by every way of reading and asking."""
+    found = [
+        await beside(nitka, question, session="s", recall="user") for question in (HERON, "Which word has the bank?")
+    ]
+    found += [repr(await nitka.recall("anna", question, k=50)) for question in (HERON, "the bank's word", "цапля")]
+    found += [repr(await nitka.facts("anna", include_past=True)), (await nitka.profile("anna")).text]
+    found += [repr(await nitka.history("anna", "s", limit=100)), (await nitka.summary("anna", "s")).text]
+    return "\n".join([*found, str(await export_of(nitka, "anna"))])
+
+
+def _retold(messages: Any) -> str:
+    """A profile that repeats what it was shown."""
+    return json.dumps({"lines": ["speaks of a heron" if "heron" in str(messages) else "is brief"]})
+
+
+@pytest.mark.parametrize("how", ["fact", "about", "turn", "session", "user"])
+async def test_de_2_a_forgotten_fact_is_found_by_no_words_and_no_meaning(stage: Stage, how: str) -> None:
+    """What was learnt, profiled, indexed and given vectors is after a forget in no list, index, vector, cache, profile,
+    summary or export, of this worker or of another that had it in memory; what was said beside it is still there.
+    """
+    word = fact("note.bank", "heron", HERON, statement="its word is heron", about="bank")
+    model = reader(word, fact("home.city", "Leeds", "I live in Leeds"), lines=_retold)
+    async with (
+        stage.open(fold_model=model, embedder=Hashing(), limits=KEPT) as nitka,
+        stage.open(fold_model=model, embedder=Hashing(), limits=KEPT) as other,
+    ):
+        await tell(nitka, stage.clock, "I live in Leeds.", session="t")
+        await tell(nitka, stage.clock, "hm", HERON, "and so on", "yes", "no", "well")
+        for worker in (nitka, other):
+            await worker.settle()
+            assert (await everywhere(worker)).count("heron") >= 5
+        (one,) = [one for one in await nitka.facts("anna") if one.about == "bank"]
+        ways: dict[str, dict[str, Any]] = {
+            "fact": {"fact": one.id, "with_turns": True},
+            "about": {"about": "bank", "with_turns": True},
+            "turn": {"session": "s", "turn": 2},
+            "session": {"session": "s"},
+            "user": {},
+        }
+        erased = await nitka.forget("anna", **ways[how])
+        assert erased.facts == (2 if how == "user" else 1) and erased.erasure == "complete"
+        for _ in range(2):
+            assert "heron" not in await everywhere(nitka)
+            assert "heron" not in await everywhere(other)
+            await nitka.settle()
+        assert any(one.value == "Leeds" for one in await other.facts("anna")) == (how != "user")
+
+
+async def test_de_3_a_topic_that_exists_only_as_a_fact_is_counted_as_one(stage: Stage) -> None:
+    """Facts are counted as facts, turns that still say them are told, and what was not there is not told as done."""
+    async with stage.open(fold_model="offline") as nitka:
+        await nitka.set_fact("anna", "hobby", "rowing")
+        await tell(nitka, stage.clock, "My brother Corin lives in York.", "I live in Leeds.", "I live in Leeds!")
+        facts = {one.slot: one for one in await nitka.facts("anna", about="user")}
+        erased = await nitka.forget("anna", fact=facts["hobby"].id)
+        assert (erased.facts, erased.still_said, erased.messages) == (1, 0, 0)
+        assert await nitka.forget("anna", fact=facts["hobby"].id) == Erased()
+        erased = await nitka.forget("anna", fact=facts["home.city"].id)
+        assert (erased.facts, erased.still_said, erased.messages) == (1, 2, 0)
+        erased = await nitka.forget("anna", about="Corin", with_turns=True)
+        assert (erased.facts, erased.still_said, erased.messages) == (2, 0, 2)
+        for nothing in (
+            {"about": "Corin"},
+            {"about": "nobody"},
+            {"fact": "nonsense"},
+            {"about": "Corin", "with_turns": True},
+        ):
+            assert await nitka.forget("anna", **nothing) == Erased()
+            assert await nitka.forget("nobody", **nothing) == Erased()
+        assert len(await whole(nitka, "anna", "s")) == 2 and await nitka.facts("anna") == ()
+
+
+async def test_de_5_no_table_of_facts_profiles_and_indexes_is_left_behind(stage: Stage) -> None:
+    """With everything switched on that keeps something, forgetting everybody leaves nothing anywhere."""
+    model = reader(fact("home.city", "Leeds", "I live in Leeds"), lines=_retold)
+    more: dict[str, Any] = {"fold_model": model, "embedder": Hashing(), "limits": KEPT, "watch": {"": "test"}}
+    async with stage.open(**more) as nitka:
+        await nitka.forget("warm up")
+    fresh = {table: len(rows) for table, rows in stage.everything().items()}
+    async with stage.open(**more) as nitka:
+        await nitka.link("telegram", "1", "anna")
+        for user in ("anna", "boris"):
+            await tell(nitka, stage.clock, "I live in Leeds.", "Where are your parents now?", *"abcdef", user=user)
+            await nitka.set_fact(user, "hobby", "rowing")
+            await nitka.settle()
+            assert (await nitka.profile(user)).text and len(await nitka.facts(user)) == 2
+            assert await nitka.recall(user, "Leeds")
+        filled = {table for table, rows in stage.everything().items() if len(rows) > fresh[table]}
+        assert any("piece" in table for table in filled) or not stage.path
+        for user in ("anna", "boris"):
+            await nitka.forget(user)
+        await nitka.settle(rescan=True)
+    left = {table for table, rows in stage.everything().items() if len(rows) > fresh[table]}
+    assert {table.split(":")[-1].split(".")[-1] for table in left} <= {"tag_keys", "_tag_keys"}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import given as drawn
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nitka.testing import FakeModel
-from tests.acceptance.cases.stage import Stage, fact, given, known, reader, tell
+from tests.acceptance.cases.stage import Stage, beside, fact, known, reader, tell
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +39,7 @@ async def test_fa_1_a_contradiction_keeps_the_new_and_remembers_the_old(stage: S
             (now,) = [one for one in await nitka.facts("anna") if what in one.value]
             assert now.slot == slot
             past = [one for one in await nitka.facts("anna", include_past=True) if not one.current]
-            sent = await given(nitka, f"{what}?")
+            sent = await beside(nitka, f"{what}?")
             assert f"| {now.statement}\\n" in sent
             assert not any(f"| {one.statement}\\n" in sent for one in past)
         assert past, "history, not gone"
@@ -105,7 +104,7 @@ async def test_fa_2_only_the_newest_value_of_a_slot_is_active(stage: Stage, lang
         (old,) = now.past
         assert (now.value, old.value) in (("rooibos", "jasmine"), ("ройбуш", "жасминовый"))
         assert old.last_seen < now.first_seen
-        sent = await given(nitka, question)
+        sent = await beside(nitka, question)
         assert now.value in sent and old.value not in sent
 
 
@@ -191,7 +190,7 @@ TOPICS = {
 }
 
 
-@drawn(order=st.permutations(list(TOPICS)), repeats=st.integers(1, 2))
+@given(order=st.permutations(list(TOPICS)), repeats=st.integers(1, 2))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_fa_6_facts_that_only_resemble_each_other_stay_apart(order: list[str], repeats: int) -> None:
     """In any order, once or again, each topic stays one fact of its own with its own words."""

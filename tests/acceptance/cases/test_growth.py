@@ -6,16 +6,19 @@ import asyncio
 import base64
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from benchmarks.lay import lay as lay_out
 from nitka import Limits, Message, ModelError
+from nitka.layers.facts import CATEGORIES
 from nitka.testing import FakeModel
 from nitka.tokens import exact
 from nitka.types import Line, Proposal
-from tests.acceptance.cases.stage import Measured, Stage, asked, lay, said, whole
+from tests.acceptance.cases.stage import Measured, Stage, asked, fact, facts_shown, known, lay, reader, said, whole
 
 pytestmark = pytest.mark.anyio
 
@@ -34,14 +37,18 @@ class Brief:
 
 async def cost_of_turns(stage: Stage, messages: int) -> tuple[int, int, int, int]:
     """What four turns and their folds take: calls, rows and bytes read, bytes written."""
+    async with stage.open(limits=PLAIN, fold_model=Brief(), exclude=CATEGORIES) as nitka:  # facts of fillers cost time
+        await lay_out(nitka, f"{messages}", "s", messages)
+        await nitka.say(f"{messages}", "s", text="read all of it")
+        await nitka.settle()
     store = Measured(stage.store())
-    async with stage.open(store, limits=PLAIN, fold_model=Brief()) as nitka:
-        await lay_out(nitka, "anna", f"{messages}", messages)
-        await nitka.say("anna", f"{messages}", text="warm up")
+    limits = replace(PLAIN, recall_slack=0, recall_wait=30)  # every fold has something to do after each turn
+    async with stage.open(store, limits=limits, fold_model=Brief(), background=False) as nitka:
+        await nitka.say(f"{messages}", "s", text="warm up")
         await nitka.settle()
         store.reset()
         for at in range(4):
-            await nitka.say("anna", f"{messages}", text=f"a question, number {at}")
+            await nitka.say(f"{messages}", "s", text=f"a question, number {at}")
             await nitka.settle()
         return store.calls, store.rows_read, store.bytes_read, store.bytes_written
 
@@ -51,8 +58,8 @@ async def test_gr_1_a_turn_reads_and_writes_the_same_however_long_the_history(st
     calls, rows, read, written = await cost_of_turns(stage, 100)
     for messages in (1_000, 10_000):
         cost = await cost_of_turns(stage, messages)
-        assert cost[:2] == (calls, rows)
-        assert cost[2] <= 1.1 * read and cost[3] <= 1.1 * written
+        assert cost[0] <= calls + 4 and cost[1] <= rows + 8, "but for segments of the index that are joined"
+        assert cost[2] <= 1.1 * read and cost[3] <= 1.4 * written, "a list of segments, which is bounded"
     assert rows < 4 * 100
 
 
@@ -66,7 +73,7 @@ async def test_gr_1_nor_when_no_fold_ever_works(memory: Stage) -> None:
             store.reset()
             await nitka.say("anna", "s", text=f"turn {at}")
             most.append(store.rows_read)
-        assert max(most[50:]) <= 400 and max(most[100:]) <= max(most[20:100])
+        assert max(most[50:]) <= 400 and max(most[100:]) <= 1.25 * max(most[20:100])
 
 
 @pytest.mark.parametrize("messages", [101, 250, 5_000])
@@ -176,3 +183,93 @@ async def test_gr_5_a_side_call_never_holds_the_whole_history(memory: Stage) -> 
         sizes = [len(said(request)) for request in side.fold_requests["add"]]
         assert len(sizes) <= 60
         assert max(sizes[30:]) <= 1.2 * max(sizes[:30])
+
+
+async def test_gr_3_rows_and_facts_go_by_age_while_chats_go_on(sqlite: Stage) -> None:
+    """A year of traffic with a retention of thirty days for turns and sixty for facts: what is older is gone, with the
+    facts nobody confirmed; what is in use is whole, and the file stops growing.
+    """
+    limits = Limits(window=4, retain_days=30, retain_facts_days=60, recall_wait=30)
+    told = [fact("note", f"week {week} at the lake", f"week {week},") for week in range(53)]
+    model = reader(fact("home.city", "Leeds", "I live in Leeds"), *told)
+    sizes: list[int] = []
+    async with sqlite.open(limits=limits, fold_model=model) as nitka:
+        for week in range(52):
+            text = f"I live in Leeds. It is week {week}, " + "and the lake was calm " * 40
+            await lay(nitka, "anna", f"week {week}", 2, text=text)
+            cleaning = asyncio.create_task(nitka.settle())
+            await nitka.say("anna", "every week", text=f"week {week}, as ever")
+            await cleaning
+            sqlite.clock.advance(days=7)
+            sizes.append(sum(os.path.getsize(path) for path in sqlite.files("", "-wal")))
+        await nitka.settle()
+        left = {info.id for info in await nitka.sessions("anna")}
+        assert left == {"every week", *(f"week {week}" for week in range(48, 52))}
+        facts = await known(nitka)
+        assert facts["user", "home.city"] == "Leeds"
+        weeks = {value.split()[1] for value in facts["user", "note"].split(" | ")}
+        assert weeks == {str(week) for week in range(44, 52)}, "sixty days of them"
+        assert "week 10," not in str([record async for record in nitka.export("anna", what="all")])
+        assert await nitka.recall("anna", "What of week 10?", k=50) == () or all(
+            "week 10," not in hit.text for hit in await nitka.recall("anna", "What of week 10?", k=50)
+        )
+    assert max(sizes[30:]) <= 1.3 * max(sizes[12:20])
+
+
+class Thinking(FakeModel):
+    """An extractor that thinks until it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def complete(self, messages: Any, *, max_tokens: int, schema: Any = None) -> Any:
+        if schema is not None and "facts" in schema["properties"]:
+            self.began = True
+            await self.go.wait()
+        return await super().complete(messages, max_tokens=max_tokens, schema=schema)
+
+
+async def test_gr_5_the_answer_does_not_wait_for_the_extraction_of_facts(stage: Stage) -> None:
+    """Forty turns are answered while the extractor thinks about the first; then it is given the rest in few calls of
+    bounded size, each row once.
+    """
+    model = Thinking()
+    async with stage.open(fold_model=model, limits=Limits(recall_wait=30)) as nitka:
+        for at in range(40):
+            await asyncio.wait_for(nitka.say("anna", "s", text=f"turn {at}, " + "word " * 200), 30)
+        assert len(model.fold_requests["facts"]) == 0, "the first call has not come back yet"
+        model.go.set()
+        await nitka.settle()
+        calls = model.fold_requests["facts"]
+        assert len(calls) <= 12, "in slices, not turn by turn"
+        assert max(exact().count(said(call)) for call in calls) <= 8_000
+        turns = [
+            row["text"].split(",")[0]
+            for call in calls
+            for row in facts_shown(call)["messages"]
+            if row["role"] == "user"
+        ]
+        assert set(turns) == {f"turn {at}" for at in range(40)}
+        assert len(turns) <= 40 + 4 * len(calls), "each once, but for the few that a slice begins with as context"
+
+
+@pytest.mark.parametrize("ceiling", [0, 300, 100_000])
+async def test_gr_5_the_ceiling_holds_for_facts_too(memory: Stage, ceiling: int) -> None:
+    """What the extractor is given in a day stays below the ceiling; what is above it the offline rules read, so that no
+    row stays unread and no turn fails.
+    """
+    model = reader()
+    limits = Limits(fold_tokens_per_day=ceiling, recall_wait=30)
+    async with memory.open(fold_model=model, limits=limits) as nitka:
+        for at in range(12):
+            await nitka.say("anna", "s", text=f"turn {at}: " + "the boat is blue " * 20)
+            await nitka.settle()
+        await nitka.say("anna", "s", text="I live in Leeds.")
+        await nitka.settle()
+        shown = [row["text"] for call in model.fold_requests["facts"] for row in facts_shown(call)["messages"]]
+        assert sum(map(exact().count, shown)) <= 3 * ceiling, "what is new, and a little context"
+        assert bool(shown) == (ceiling > 0)
+        assert ("Leeds" in (await known(nitka)).values()) == (ceiling < 100_000), (
+            "by the rules, where the model may not"
+        )

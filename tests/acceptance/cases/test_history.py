@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nitka import Nitka
 from nitka.types import ChatMessage
-from tests.acceptance.cases.stage import SMALL, Stage, asked, lay, said, whole
+from tests.acceptance.cases.stage import SMALL, Stage, asked, beside, known, lay, said, tell, whole
 
 pytestmark = pytest.mark.anyio
 
@@ -148,3 +148,33 @@ async def test_hi_3_a_regeneration_that_comes_to_nothing_takes_nothing_away(stag
             turn.discard()
         await block.__aexit__(type(error) if error else None, error, None)
         assert await nitka.history("anna", "s") == before
+
+
+async def test_hi_2_facts_of_a_dropped_branch_are_withdrawn(stage: Stage) -> None:
+    """What was learnt from the turns that an edit drops is gone with them, from the facts, the profile and later
+    requests; what the kept turns say, and said before it was changed, holds again.
+    """
+    async with stage.open(fold_model="offline") as nitka:
+        await tell(nitka, stage.clock, "I live in Leeds.", "My name is Tom.", "I live in Porto.", "I like heron tea.")
+        assert (await known(nitka))["user", "home.city"] == "Porto"
+        await nitka.say("anna", "s", text="which city do you know?", replaces=4)
+        await nitka.settle()
+        assert await known(nitka) == {("user", "home.city"): "Leeds", ("user", "name"): "Tom"}
+        for text in [
+            await beside(nitka, "Where do I live, and which tea?"),
+            repr(await nitka.facts("anna", include_past=True)),
+        ]:
+            assert "Porto" not in text and "heron" not in text
+
+
+async def test_hi_3_a_rejected_answer_teaches_nothing(stage: Stage) -> None:
+    """Regenerated, a turn is learnt from once, whatever its first answer said, and is found once."""
+    async with stage.open(fold_model="offline") as nitka:
+        await nitka.record("anna", "s", text="I live in Leeds.", answer="Porto is the better city.")
+        await nitka.settle()
+        await nitka.say("anna", "s", text="I live in Leeds.", replaces=0)
+        await nitka.settle()
+        (home,) = await nitka.facts("anna", include_past=True)
+        assert (home.value, home.confirmations, home.seq) == ("Leeds", 1, 2)
+        hits = await nitka.recall("anna", "Leeds Porto", k=50)
+        assert [hit.seq for hit in hits if hit.role == "user"] == [2] and not any("Porto" in hit.text for hit in hits)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nitka import AlreadyKnown, BadId, BadInput, Handle, Nitka, User
+from nitka import AlreadyKnown, BadId, BadInput, Handle, Limits, Nitka, User
 from nitka.testing import FakeModel
-from tests.acceptance.cases.stage import Stage, lay, said, whole
+from tests.acceptance.cases.stage import Stage, beside, fact, known, lay, reader, said, whole
 
 pytestmark = pytest.mark.anyio
 
@@ -24,6 +25,12 @@ async def everything_readable(nitka: Nitka, user: Any, session: str) -> str:
     found.append(repr(await nitka.sessions(user)))
     found.append(repr(await nitka.history(user, session, limit=1_000)))
     found.append(repr(await nitka.summary(user, session)))
+    found.append(repr(await nitka.facts(user, include_past=True)))
+    found.append(repr(await nitka.profile(user)))
+    found.append(repr(await nitka.links(user)))
+    for query in ("What do you know?", "locker number, code word, heron, said by, live", "<user-1> <1>"):
+        found.append(repr(await nitka.recall(user, query, k=100)))
+        found.append(await beside(nitka, query, user=user, session=session, recall="user"))
     found += [repr(record) async for record in nitka.export(user, what="all")]
     return "\n".join(found)
 
@@ -235,3 +242,33 @@ async def test_is_3_many_visitors_sign_in_at_the_same_instant(stage: Stage) -> N
             found = await everything_readable(nitka, f"user-{at}", "s")
             assert [f"<{other}>" in found for other in range(20)] == [other == at for other in range(20)]
             assert "<" not in await everything_readable(nitka, Handle("web", f"cookie {at}"), "t")
+
+
+async def test_is_4_facts_profiles_and_passages_are_scoped(stage: Stage) -> None:
+    """With facts, profile and recall on, each way of reading gives one user his own and nothing of the other who said
+    the same kind of thing in a session of the same name; ids of facts from the other open nothing.
+    """
+    people: dict[Any, str] = {"user-a": "Leeds", User("user-a", "shop"): "Porto", "user-b": "York"}
+    model = reader(
+        *(fact("home.city", city, f"I live in {city}") for city in people.values()),
+        lines=lambda messages: json.dumps({"lines": [city for city in people.values() if city in str(messages)]}),
+    )
+    limits = Limits(window=2, recall_slack=0, profile_every=1, recall_wait=30)
+    async with stage.open(fold_model=model, limits=limits) as nitka:
+        for user, city in people.items():
+            await lay(nitka, user, "s", 4, text=f"I live in {city}, said by one {{}}")
+        await nitka.settle()
+        ids = {city: (await nitka.facts(user))[0].id for user, city in people.items()}
+        assert len(set(ids.values())) == 3, "one slot and three people"
+        for user, city in people.items():
+            found = await everything_readable(nitka, user, "s")
+            assert [other in found for other in people.values()] == [other == city for other in people.values()]
+            assert city in (await nitka.profile(user)).text
+            for other in set(ids) - {city}:
+                assert not await nitka.retract_fact(user, ids[other])
+                assert (await nitka.forget(user, fact=ids[other])).facts == 0
+        for shown in model.fold_requests["facts"] + model.fold_requests["lines"]:
+            assert sum(city in shown[-1]["content"] for city in people.values()) == 1
+        await nitka.forget("user-a")
+        assert await known(nitka, User("user-a", "shop")) == {("user", "home.city"): "Porto"}
+        assert (await nitka.recall("user-b", "York"))[0].session == "s"

@@ -9,7 +9,7 @@ import pytest
 
 from nitka import Limits
 from nitka.testing import FakeModel
-from tests.acceptance.cases.stage import Stage, fact, facts_shown, given, known, lay, reader, tell
+from tests.acceptance.cases.stage import Stage, beside, fact, facts_shown, known, lay, reader, tell
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def test_la_1_facts_stay_in_the_users_language_and_names_are_exact(stage: 
         shown = model.fold_requests["facts"][0]
         assert facts_shown(shown)["messages"][0]["text"] == text
         assert "in the user's own language and script" in shown[0]["content"]
-        sent = await given(nitka, text[:12])
+        sent = await beside(nitka, text[:12])
         exported = str([record async for record in nitka.export("anna", what="all")])
         for one in wanted:
             assert one["statement"] in sent and one["statement"] in exported
@@ -129,7 +129,7 @@ async def test_la_3_what_was_said_in_any_script_is_the_first_hit(memory: Stage, 
         for query in queries:
             hits = await nitka.recall("anna", query)
             assert hits and hits[0].text == text, query
-            assert text in await given(nitka, query, session="s")
+            assert text in await beside(nitka, query, session="s")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -142,7 +142,7 @@ async def test_la_3_a_fact_in_any_script_is_recalled(memory: Stage, script: str)
         for at in range(40):
             await nitka.set_fact("anna", f"note.box{at}", f"box {at} stands on shelf {at + 100}")
         for query in queries:
-            sent = await given(nitka, query)
+            sent = await beside(nitka, query)
             assert text in sent and sum(other in sent for other, _, _ in SCRIPTS.values()) <= 2
 
 
@@ -166,7 +166,7 @@ async def test_la_4_a_question_without_spaces_finds_what_it_asks_for(stage: Stag
         await nitka.settle()
         hits = await nitka.recall("anna", query)
         assert hits and hits[0].text == text
-        assert text in await given(nitka, query, session="s")
+        assert text in await beside(nitka, query, session="s")
 
 
 FORMS = {
@@ -191,7 +191,7 @@ async def test_la_5_one_word_in_two_unicode_forms_is_one_fact(memory: Stage, fir
         assert (home.confirmations, home.past) == (3, ())
         for text in order:
             question = text.replace("I live in ", "What do I do in ").replace(".", "?")
-            assert home.statement in await given(nitka, question)
+            assert home.statement in await beside(nitka, question)
             assert (await nitka.recall("anna", text))[0].text in order
 
 

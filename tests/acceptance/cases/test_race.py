@@ -17,7 +17,20 @@ from nitka import KeyReused, Limits, Message, ModelError, Nitka, Reply
 from nitka.models.openai import OpenAIChat
 from nitka.testing import FakeModel
 from nitka.types import ChatMessage, Line, Proposal
-from tests.acceptance.cases.stage import SMALL, SlowModel, Stage, asked, check_valid, echo, lay, pairs, whole
+from tests.acceptance.cases.stage import (
+    SMALL,
+    SlowModel,
+    Stage,
+    asked,
+    check_valid,
+    echo,
+    fact,
+    known,
+    lay,
+    pairs,
+    reader,
+    whole,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -263,3 +276,92 @@ async def test_rc_7_messages_keep_their_order(stage: Stage, steps: str) -> None:
             sent = asked(turn.request.messages)
             assert sent == [*wanted[-len(sent) + 1 :], "and now?"]
             turn.answer("now")
+
+
+class Thinking(FakeModel):
+    """A model whose extraction takes as long as the test wants, and then finds what `reader` would."""
+
+    def __init__(self, *told: dict[str, Any]) -> None:
+        super().__init__()
+        self._reads = reader(*told)
+        self.began, self.go = asyncio.Event(), asyncio.Event()
+        self.calls = 0
+
+    async def complete(self, messages: Any, *, max_tokens: int, schema: Any = None) -> Any:
+        if schema is None or "facts" not in schema["properties"]:
+            return await super().complete(messages, max_tokens=max_tokens, schema=schema)
+        self.calls += 1
+        self.began.set()
+        answer = await self._reads.complete(messages, max_tokens=max_tokens, schema=schema)
+        await self.go.wait()
+        return answer
+
+
+COFFEE = fact("likes", "coffee", "I like coffee")
+
+
+async def test_rc_2_two_extractions_at_once_make_one_fact(stage: Stage) -> None:
+    """Two workers, the lease of the first long over while it still thinks, both find that one likes coffee: one fact,
+    confirmed once for each time it was said.
+    """
+    one, two = Thinking(COFFEE), Thinking(COFFEE)
+    async with stage.open(fold_model=one) as first, stage.open(fold_model=two) as second:
+        await first.record("anna", "s", text="I like coffee", answer="ok")
+        await asyncio.wait_for(one.began.wait(), 30)
+        stage.clock.advance(seconds=1_000)
+        await second.record("anna", "t", text="I like coffee", answer="ok")
+        settling = asyncio.create_task(second.settle())
+        await asyncio.wait_for(two.began.wait(), 30)
+        two.go.set()
+        one.go.set()
+        await settling
+        for worker in (first, second, first):
+            await worker.settle()
+        for worker in (first, second):
+            (coffee,) = await worker.facts("anna", include_past=True)
+            assert (coffee.value, coffee.confirmations) == ("coffee", 2)
+    assert one.calls and two.calls
+
+
+async def test_rc_3_an_extraction_under_way_overwrites_no_edit(stage: Stage) -> None:
+    """While the model thinks about a message that speaks of all three, a fact is added by hand, one is edited and one
+    forgotten: the first is there, the second has the hand's value, the third stays away.
+    """
+    text = "I like coffee, I live in Leeds and my hobby is rowing"
+    told = [COFFEE, fact("home.city", "Leeds", "I live in Leeds"), fact("hobby", "rowing", "my hobby is rowing")]
+    model = Thinking(*told)
+    async with stage.open(fold_model=model) as nitka:
+        await nitka.set_fact("anna", "home.city", "York")
+        gone = await nitka.set_fact("anna", "hobby", "rowing")
+        await nitka.record("anna", "s", text=text, answer="ok", at=stage.clock.now)
+        await asyncio.wait_for(model.began.wait(), 30)
+        stage.clock.advance(minutes=1)
+        await nitka.set_fact("anna", "name", "Tom")
+        await nitka.set_fact("anna", "home.city", "Porto")
+        assert (await nitka.forget("anna", fact=gone.id)).facts == 1
+        model.go.set()
+        for _ in range(2):
+            await nitka.settle()
+        assert await known(nitka) == {
+            ("user", "name"): "Tom",
+            ("user", "home.city"): "Porto",
+            ("user", "likes"): "coffee",
+        }
+        home = next(one for one in await nitka.facts("anna", include_past=True) if one.slot == "home.city")
+        assert [old.value for old in home.past] == ["Leeds", "York"]
+        assert model.calls == 1, "the model is not asked again"
+
+
+async def test_rc_4_folds_of_a_person_never_make_a_message_fail(stage: Stage) -> None:
+    """Facts, profile and index written between the opening of a turn and its writing do not matter to the turn."""
+    limits = replace(SMALL, window=2, recall_slack=0, profile_every=1)
+    async with stage.open(fold_model=reader(COFFEE), limits=limits) as nitka:
+        for at in range(6):
+            async with nitka.turn("anna", "s", text=f"I like coffee {at}") as turn:
+                await nitka.record("anna", "t", text=f"I like coffee too {at}", answer="ok")
+                await nitka.set_fact("anna", "note.n", f"{at}")
+                assert (await nitka.settle()).failed == 0
+                turn.answer("ok")
+        await nitka.settle()
+        assert len(await whole(nitka, "anna", "s")) == 6
+        assert (await known(nitka))["user", "likes"] == "coffee"

@@ -10,7 +10,7 @@ import pytest
 from nitka import BadInput, BadText, Limits, ModelError, Nitka
 from nitka.testing import FakeModel
 from nitka.types import Settled
-from tests.acceptance.cases.stage import Stage, fact, given, known, lay
+from tests.acceptance.cases.stage import Stage, beside, fact, known, lay
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +56,8 @@ async def test_si_1_what_cannot_be_read_is_told_and_read_again(
     answer finds them, whatever was said meanwhile.
     """
     model = FakeModel(folds={"facts": [ModelError(retryable=True), UNREADABLE[answer], GOOD]})
-    async with stage.open(fold_model=model) as nitka:
-        nitka._folder._closing = True  # only what `settle` runs, so that attempts can be counted
-        nitka._folder.wake()
+    async with stage.open(fold_model=model, background=False) as nitka:
         await nitka.record("anna", "s", text=SAID, answer="ok")
-        nitka._folder._closing = False
         for _ in range(2):
             done = await nitka.settle()
             assert done.failed == 1 and await nitka.facts("anna") == ()
@@ -73,7 +70,7 @@ async def test_si_1_what_cannot_be_read_is_told_and_read_again(
 async def test_si_1_an_extractor_that_never_answers_is_stood_in_for(memory: Stage) -> None:
     """After three attempts the offline rules read the messages, and what `settle` did says so; nothing stays unread."""
     model = FakeModel(folds={"facts": ["no"]})
-    async with memory.open(fold_model=model) as nitka:
+    async with memory.open(fold_model=model, background=False) as nitka:
         await nitka.record("anna", "s", text="I live in Leeds.", answer="ok")
         total = [await nitka.settle() for _ in range(4)]
         assert sum(done.offline for done in total) == 1
@@ -226,5 +223,5 @@ async def test_si_4_what_the_facts_do_answer_is_given(memory: Stage) -> None:
     async with memory.open(fold_model="offline") as nitka:
         await stocked(nitka, boxes=30)
         for question, value in (("What bread do I bake?", "rye bread"), ("Which pan have I?", "cast-iron pan")):
-            sent = await given(nitka, question)
+            sent = await beside(nitka, question)
             assert value in sent and "kayak" not in sent

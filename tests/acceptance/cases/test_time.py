@@ -11,14 +11,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import given as drawn
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nitka import BadInput, Limits, Nitka
 from nitka.layers.facts.dates import resolve
 from nitka.testing import FakeModel
-from tests.acceptance.cases.stage import Stage, fact, facts_shown, given, known, lay, reader
+from tests.acceptance.cases.stage import Stage, beside, fact, facts_shown, known, lay, reader
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +75,7 @@ async def test_ti_1_the_day_shown_is_the_speakers(memory: Stage) -> None:
             await nitka.record(user, "s", text="The boat was painted.", answer="ok", at=NIGHT, zone=zone)
             await lay(nitka, user, "s", 2)
             await nitka.settle()
-            assert f"{day} #0" in await given(nitka, "What of the boat?", user=user, session="s")
+            assert f"{day} #0" in await beside(nitka, "What of the boat?", user=user, session="s")
 
 
 IMPORTED = datetime(2024, 5, 24, 22, 50, tzinfo=UTC)  # a Friday; at 23:50 in UTC+1, and a Saturday in Riga
@@ -170,7 +169,7 @@ async def test_ti_3_a_conflict_ends_the_same_on_every_store_and_host(stage: Stag
             assert (await known(nitka))["user", "home.city"] == "Porto"
 
 
-@drawn(
+@given(
     minutes=st.lists(st.integers(-2_000, 2_000), min_size=2, max_size=6, unique=True),
     offsets=st.lists(st.integers(-12 * 4, 14 * 4), min_size=6, max_size=6),
 )

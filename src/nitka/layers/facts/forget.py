@@ -28,7 +28,12 @@ class RestsOn(NamedTuple):
 
 def rests_on(facts: Iterable[Fact]) -> frozenset[int]:
     """Every row, by its `n`, that these facts or their past values rest on."""
-    return frozenset(n for fact in facts for seen in (fact, *fact.past) for n in (*seen.rows, seen.n) if n >= 0)
+    return frozenset(n for fact in facts for seen in (fact, *fact.past) for n in _rows_of(seen) if n >= 0)
+
+
+def _rows_of(seen: Seen) -> tuple[int, ...]:
+    """What was set by hand has the number of the row that came next, which says nothing of it."""
+    return seen.rows if seen.hand else (*seen.rows, seen.n)
 
 
 def touches(fact: Fact, gone: Collection[int]) -> bool:
