@@ -62,7 +62,8 @@ class Facts:
 
     def current(self, excluded: Collection[Category] = ()) -> tuple[Kept, ...]:
         """What holds now and may be used."""
-        return tuple(one for one in self.kept.values() if one.fact.live and one.fact.category not in excluded)
+        living = (one for one in self.kept.values() if one.fact.live)
+        return tuple(one for one in living if not excluded or one.fact.category not in excluded)
 
 
 class Written(NamedTuple):

@@ -8,6 +8,7 @@ says so. Facts are given whole where all of them fit, else those that bear on th
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
 import threading
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ _loading = threading.Lock()
 os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
 
 Reach = Literal["session", "user", "off"]
+MOST = 200  # facts of which one request can hold; there is no room for more
 REACHES: tuple[Reach, ...] = ("session", "user", "off")
 
 
@@ -148,7 +150,7 @@ class Remembering:
             return (), True
         held = known.current(excluded)
         room, chosen = self._limits.facts_tokens, list[Passage]()
-        for one in sorted(held, key=lambda one: one.fact.when, reverse=True):
+        for one in heapq.nlargest(MOST, held, key=lambda one: one.fact.when):
             text = facts_of.said_of(one.fact)
             room -= vault.count(text) + 2
             if room < 0:

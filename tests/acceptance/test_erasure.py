@@ -202,7 +202,7 @@ async def test_no_byte_of_a_forgotten_session_or_turn_is_left(place: Place, what
         assert len(place.traces(values)) > 10
 
         async def forget() -> str:
-            return (await nitka.forget("anna", session="gone", **({"turn": 1} if what == "turn" else {}))).erasure
+            return (await nitka.forget("anna", session="gone", turn=1 if what == "turn" else None)).erasure
 
         if reader:
             async with a_reader(place):

@@ -205,8 +205,8 @@ async def test_what_is_forgotten_while_an_extraction_runs_is_not_learned(store: 
             fact = await nitka.set_fact("anna", "home.city", "Leeds")
             assert (await nitka.forget("anna", fact=fact.id)).facts == 1
         else:
-            more: dict[str, Any] = {"turn": {"session": "web", "turn": 0}, "session": {"session": "web"}}.get(what, {})
-            await nitka.forget("anna", **more)
+            named: dict[str, dict[str, Any]] = {"turn": {"session": "web", "turn": 0}, "session": {"session": "web"}}
+            await nitka.forget("anna", **named.get(what, {}))
         model.go.set()
         await nitka.settle()
         assert await nitka.facts("anna", include_past=True) == ()
@@ -247,7 +247,7 @@ async def test_a_named_other_is_forgotten_whole(store: Store | str) -> None:
 
 
 async def test_owners_never_share_a_fact(store: Store | str) -> None:
-    people = ("anna", User("anna", tenant="shop"), "anna\x1fshop", User("b", tenant="shop"))
+    people: tuple[str | User, ...] = ("anna", User("anna", tenant="shop"), "anna\x1fshop", User("b", tenant="shop"))
     async with opened(store) as nitka:
         for at, user in enumerate(people):
             await tell(nitka, [("web", f"My name is {NAMES[at]}."), ("web", "I live in Leeds.")], user=user)
