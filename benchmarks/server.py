@@ -1,14 +1,16 @@
 """What the server costs beside a bare handler that forwards to the same upstream.
 
     python -m benchmarks.server [--seconds N] [--rounds N] [--connections N] [--workers 1,2] [--sizes 20,20000]
+        [--folds here|apart]
 
 Three kinds of process on this machine: an upstream that answers at once, written on bare sockets so that it costs next
 to nothing; the server, or a bare FastAPI handler with an HTTP client, on uvicorn both; and this one, which asks on
-`--connections` kept-alive connections, each with a user and a session of its own. Bare and served rounds alternate, so
-that what else the machine does falls on both. Folds run, by the offline summariser, as they would.
+`--connections` kept-alive connections, each for `EACH` users in turn. Bare and served rounds alternate, so
+that what else the machine does falls on both. Folds are made by the offline rules: `here`, in the serving process after
+each turn, or `apart`, by this process between the rounds, off the clock, as a worker of its own would make them.
 
 `cpu` is the processor time of the serving processes for one turn, in milliseconds: it says what throughput a machine
-has that does nothing else. The streams are `--streams` at once, of some seconds each, over few workers' threads.
+has that does nothing else. The streams are `--streams` at once, each `--stream-seconds` long.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +44,10 @@ from benchmarks.lay import lay
 from nitka import Nitka
 from nitka.config import Serving, Settings
 from nitka.server import keys
-from nitka.server.run import run
+from nitka.server.run import build
 from nitka.types import Limits
 
+EACH = 2  # users of one connection: no conversation grows by much in a round
 QUESTION = "What did we decide about the cake, and who brings the candles on Saturday?"
 ANSWER = "The cake has three layers with cherries; Boris brings the candles on Saturday, and Vera the music."
 
@@ -204,23 +208,24 @@ async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: 
     await reader.readexactly(length)
 
 
-async def load(port: int, requests: list[bytes], seconds: float) -> list[float]:
-    """Milliseconds of each call; every connection asks again as soon as it is answered."""
+async def load(port: int, requests: list[list[bytes]], seconds: float) -> list[float]:
+    """Milliseconds of each call; every connection asks the next of its requests as soon as one is answered."""
     times: list[float] = []
     until = time.perf_counter() + seconds
 
-    async def ask(data: bytes) -> None:
+    async def ask(mine: list[bytes]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        turns = cycle(mine)
         while (begin := time.perf_counter()) < until:
-            await one(reader, writer, data)
+            await one(reader, writer, next(turns))
             times.append((time.perf_counter() - begin) * 1e3)
         writer.close()
 
-    await asyncio.gather(*(ask(data) for data in requests))
+    await asyncio.gather(*map(ask, requests))
     return times
 
 
-def round_of(port: int, pid: int, requests: list[bytes], seconds: float) -> Result:
+def round_of(port: int, pid: int, requests: list[list[bytes]], seconds: float) -> Result:
     asyncio.run(load(port, requests, 0.5))  # warm
     before, begin = processor(pid), time.perf_counter()
     times = sorted(asyncio.run(load(port, requests, seconds)))
@@ -240,13 +245,20 @@ async def prepare(place: Place, connections: int, sizes: list[int]) -> str:
     nitka = Nitka.open(settings.store, settings=settings, limits=Limits())
     async with nitka:
         for size in sizes:
-            for number in range(connections):
+            for number in range(connections * EACH):
                 await lay(nitka, f"u{size}-{number}", "s", size)
         grant = keys.grant_of(scopes=("turns",), rate=keys.MAX_RATE)
         secret = keys.secret_of("server", os.urandom(32))
         sealed = keys.seal(await nitka._vault.keychain.system_key(), keys.hash_of(secret), 1, grant)
         await nitka._vault.store.add_api_key(sealed)
     return secret
+
+
+async def fold(place: Place) -> None:
+    """What is due, done by this process."""
+    settings = place.settings(0, 1)
+    async with Nitka.open(settings.store, settings=settings, fold_model="offline") as nitka:
+        await nitka.settle()
 
 
 async def streams(port: int, data: list[bytes], seconds: float) -> list[float]:
@@ -265,7 +277,7 @@ async def streams(port: int, data: list[bytes], seconds: float) -> list[float]:
 
 def compare(place: Place, secret: str, args: argparse.Namespace, console: Console) -> None:
     table = Table(
-        title=f"{args.connections} connections, rounds of {args.seconds:g} s, the middle one of {args.rounds}"
+        title=f"{args.connections} connections, folds {args.folds}, rounds of {args.seconds:g} s, the middle one of {args.rounds}"
     )
     for column in ("workers", "messages", "what", "turns/s", "p50 ms", "p95 ms", "cpu ms/turn", "of bare"):
         table.add_column(column, justify="right" if column != "what" else "left")
@@ -274,13 +286,16 @@ def compare(place: Place, secret: str, args: argparse.Namespace, console: Consol
         upstream = str(place.upstream)
         with (
             process("bare", str(bare_port), upstream, str(workers), port=bare_port) as floor,
-            process("serve", str(port), upstream, str(workers), str(place.folder), port=port) as server,
+            process("serve", str(port), upstream, str(workers), str(place.folder), args.folds, port=port) as server,
         ):
             time.sleep(3 if workers > 1 else 1)
             for size in args.sizes:
-                asks = [request(secret, f"u{size}-{number}", "s") for number in range(args.connections)]
+                every = [request(secret, f"u{size}-{number}", "s") for number in range(args.connections * EACH)]
+                asks = [every[at :: args.connections] for at in range(args.connections)]
                 rounds: list[tuple[Result, Result]] = []
                 for _ in range(args.rounds):
+                    if args.folds == "apart":
+                        asyncio.run(fold(place))
                     below = round_of(bare_port, floor.pid, asks, args.seconds)
                     rounds.append((below, round_of(port, server.pid, asks, args.seconds)))
                 below, above = middle([pair[0] for pair in rounds]), middle([pair[1] for pair in rounds])
@@ -289,8 +304,8 @@ def compare(place: Place, secret: str, args: argparse.Namespace, console: Consol
                     numbers = (result.rate, result.p50, result.p95, result.cpu)
                     table.add_row(str(workers), str(size), name, *(f"{number:.2f}" for number in numbers), share)
             if workers == args.workers[0]:
-                asks = [request(secret, f"stream-{number}", "s", stream=True) for number in range(args.streams)]
-                late = asyncio.run(streams(port, asks, args.stream_seconds))
+                slow = [request(secret, f"stream-{number}", "s", stream=True) for number in range(args.streams)]
+                late = asyncio.run(streams(port, slow, args.stream_seconds))
     console.print(table)
     told = f"{args.streams} streams of {args.stream_seconds:g} s at once"
     console.print(f"{told}: the slowest took {late[-1]:.2f} s more than it must")
@@ -309,6 +324,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--workers", type=lambda text: [int(word) for word in text.split(",")], default=[1, 2])
     parser.add_argument("--sizes", type=lambda text: [int(word) for word in text.split(",")], default=[20, 20_000])
+    parser.add_argument("--folds", choices=("here", "apart"), default="here")
     parser.add_argument("--streams", type=int, default=40)
     parser.add_argument("--stream-seconds", type=float, default=20.0)
     args = parser.parse_args()
@@ -320,12 +336,25 @@ def main() -> None:
 
 
 def _serve(words: list[str]) -> None:
-    """`bare PORT UPSTREAM WORKERS` or `serve PORT UPSTREAM WORKERS FOLDER`."""
+    """`bare PORT UPSTREAM WORKERS` or `serve PORT UPSTREAM WORKERS FOLDER FOLDS`."""
     port, upstream, workers = map(int, words[1:4])
     if words[0] == "serve":
-        run(Place(Path(words[4]), upstream).settings(port, workers))
+        settings = Place(Path(words[4]), upstream).settings(port, workers)
+        _run(partial(serving, settings, folds=words[5] == "here"), port, workers)
         return
-    app = partial(bare, f"http://127.0.0.1:{upstream}/v1")
+    _run(partial(bare, f"http://127.0.0.1:{upstream}/v1"), port, workers)
+
+
+def serving(settings: Settings, *, folds: bool) -> FastAPI:
+    """The server as `nitka serve` builds it; without `folds` nothing is folded in its process."""
+    app = build(settings)
+    if not folds:
+        app.state.service.nitka._folder.start = lambda: None
+        app.state.service.nitka._folder.wake = lambda: None
+    return app
+
+
+def _run(app: Callable[[], FastAPI], port: int, workers: int) -> None:
     config = uvicorn.Config(app, factory=True, port=port, workers=workers, access_log=False, log_level="error")
     if workers > 1:
         Multiprocess(config, sockets=[config.bind_socket()]).run()
