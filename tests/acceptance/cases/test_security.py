@@ -183,7 +183,7 @@ STATEMENTS = [
 @pytest.mark.parametrize("statement", STATEMENTS)
 async def test_se_3_ids_and_texts_are_never_statements(sqlite: Stage, statement: str) -> None:
     """Quotes, operators and wild cards in any id or text name that very thing and nothing else."""
-    async with sqlite.open() as nitka:
+    async with sqlite.open(background=False) as nitka:
         await lay(nitka, "anna", "s", 1)
         tables = {name: len(rows) for name, rows in sqlite.everything().items()}
         assert await nitka.history(statement, "s") == () == await nitka.history("anna", statement)
