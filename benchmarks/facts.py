@@ -5,7 +5,8 @@
 Each dialogue is read as it would be lived: after every row of the assistant's and at the end, the rows since are read
 and reconciled with the facts so far. The scorer is used as it is; this adds recall on the statements that stand whole
 in one sentence (marked in `--single`, or by `"single": true` in the labels), the share of dialogues whose profile
-holds one of `profile_any`, and the time a row takes.
+holds one of `profile_any`, the share of questions for which a turn of a new session is given every fact they need,
+and the time a row takes.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from nitka import Limits, Nitka
 from nitka.config import Settings
 from nitka.layers.facts import Fact, current, extract, reconcile
 from nitka.layers.facts.profile import offline_profile
 from nitka.models.choose import choose_chat
 from nitka.models.extractor import ModelExtractor
+from nitka.testing import MemoryStore, memory_ring
 from nitka.types import Message
 
 SINGLE = Path(__file__).parent.parent / "tests" / "unit" / "facts" / "single_sentence.json"
@@ -103,12 +106,49 @@ async def run(args: argparse.Namespace) -> None:
             profile = offline_profile(rows, facts, cap=120, count=lambda text: len(text) // 3)
             total["profiles"] += 1
             total["profiles right"] += scorer.found(case["profile_any"], profile)
+        if model is None and all(row.role == ("user", "assistant")[at % 2] for at, row in enumerate(rows)):
+            await answered(scorer, case, rows, total)
     totals["all"] = sum(totals.values(), Counter())
     show(totals, time.perf_counter() - started)
 
 
+async def answered(scorer: ModuleType, case: Case, rows: Sequence[Message], total: Counter[str]) -> None:
+    """Counts the questions, and those whose needed facts are in the request of a new session's turn."""
+    if not case.get("questions"):
+        return
+    async with Nitka.open(MemoryStore(), keys=memory_ring(), limits=Limits(recall_wait=30)) as nitka:
+        for question, answer in zip(rows[::2], [*rows[1::2], None], strict=False):
+            said = answer.text if answer is not None else "Noted."
+            await nitka.record(
+                "someone",
+                "then",
+                text=question.text,
+                answer=said,
+                at=question.at,
+                zone=f"{question.zone[:3]}:{question.zone[3:]}",
+            )
+        await nitka.settle()
+        for asked in case["questions"]:
+            needed = [gold for gold in case["facts"] if gold["slot"] in asked["needs"]]
+            async with nitka.turn("someone", "now", text=asked["q"], private="reads") as turn:
+                given = " | ".join(block.text for block in turn.request.blocks if block.layer in ("facts", "profile"))
+            total["questions"] += 1
+            total["questions answered"] += all(scorer.found(gold["value_any"], given) for gold in needed)
+
+
 def show(totals: dict[str, Counter[str]], seconds: float) -> None:
-    heads = ("", "precision", "recall: single", "all", "duplicates", "forbidden", "unlabelled", "overfull", "profile")
+    heads = (
+        "",
+        "precision",
+        "recall: single",
+        "all",
+        "duplicates",
+        "forbidden",
+        "unlabelled",
+        "overfull",
+        "profile",
+        "questions",
+    )
     table = Table(*heads)
     for language, total in sorted(totals.items()):
         labelled = total["right"] + total["forbidden"]
@@ -119,8 +159,9 @@ def show(totals: dict[str, Counter[str]], seconds: float) -> None:
             share(total["found"], total["gold"]),
             *(str(total[name]) for name in ("duplicates", "forbidden", "unlabelled", "overfull")),
             share(total["profiles right"], total["profiles"]),
+            share(total["questions answered"], total["questions"]),
         )
-    Console(width=130).print(table)
+    Console(width=150).print(table)
     kinds = {name: times for name, times in totals["all"].items() if name.startswith("forbidden:")}
     print(kinds or "nothing forbidden", f"– {1000 * seconds / totals['all']['rows']:.1f} ms a row of the user's")
 
