@@ -6,8 +6,9 @@
 Three kinds of process on this machine: an upstream that answers at once, written on bare sockets so that it costs next
 to nothing; the server, or a bare FastAPI handler with an HTTP client, on uvicorn both; and this one, which asks on
 `--connections` kept-alive connections, each for `EACH` users in turn. Bare and served rounds alternate, so
-that what else the machine does falls on both. Folds are made by the offline rules: `here`, in the serving process after
-each turn, or `apart`, by this process between the rounds, off the clock, as a worker of its own would make them.
+that what else the machine does falls on both. Folds are made by the offline rules `here`, in the serving process after
+each turn; or they are `apart`: the summaries' cursors are moved on between the rounds, off the clock, as a worker
+would. (Laid conversations have no facts yet; folded `here`, large ones would first be read from their beginning.)
 
 `cpu` is the processor time of the serving processes for one turn, in milliseconds: it says what throughput a machine
 has that does nothing else. The streams are `--streams` at once, each `--stream-seconds` long.
@@ -254,11 +255,13 @@ async def prepare(place: Place, connections: int, sizes: list[int]) -> str:
     return secret
 
 
-async def fold(place: Place) -> None:
-    """What is due, done by this process."""
+async def fold(place: Place, connections: int, size: int) -> None:
+    """Puts the summaries' cursors where a worker would have them by now."""
     settings = place.settings(0, 1)
-    async with Nitka.open(settings.store, settings=settings, fold_model="offline") as nitka:
-        await nitka.settle()
+    async with Nitka.open(settings.store, settings=settings) as nitka:
+        nitka._folder.wake = lambda: None  # type: ignore[method-assign]
+        for number in range(connections * EACH):
+            await lay(nitka, f"u{size}-{number}", "s", 0)
 
 
 async def streams(port: int, data: list[bytes], seconds: float) -> list[float]:
@@ -276,9 +279,8 @@ async def streams(port: int, data: list[bytes], seconds: float) -> list[float]:
 
 
 def compare(place: Place, secret: str, args: argparse.Namespace, console: Console) -> None:
-    table = Table(
-        title=f"{args.connections} connections, folds {args.folds}, rounds of {args.seconds:g} s, the middle one of {args.rounds}"
-    )
+    how = f"{args.connections} connections, folds {args.folds}"
+    table = Table(title=f"{how}, the middle one of {args.rounds} rounds of {args.seconds:g} s")
     for column in ("workers", "messages", "what", "turns/s", "p50 ms", "p95 ms", "cpu ms/turn", "of bare"):
         table.add_column(column, justify="right" if column != "what" else "left")
     for workers in args.workers:
@@ -295,7 +297,7 @@ def compare(place: Place, secret: str, args: argparse.Namespace, console: Consol
                 rounds: list[tuple[Result, Result]] = []
                 for _ in range(args.rounds):
                     if args.folds == "apart":
-                        asyncio.run(fold(place))
+                        asyncio.run(fold(place, args.connections, size))
                     below = round_of(bare_port, floor.pid, asks, args.seconds)
                     rounds.append((below, round_of(port, server.pid, asks, args.seconds)))
                 below, above = middle([pair[0] for pair in rounds]), middle([pair[1] for pair in rounds])
