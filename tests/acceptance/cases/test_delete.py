@@ -129,7 +129,7 @@ async def test_de_4_user_removed_while_a_turn_and_a_fold_are_under_way(
     async with sqlite.open() as nitka:
         sqlite.tally.gate.clear()
         await lay(nitka, marker, marker, 6, text=marker + " {}")
-        await asyncio.wait_for(sqlite.tally.waiting.wait(), 5)
+        await asyncio.wait_for(sqlite.tally.waiting.wait(), 30)
         sealed = [
             value for name, rows in sqlite.everything().items() if name.endswith(HIS) for row in rows for value in row
         ]

@@ -95,7 +95,7 @@ async def test_rc_3_what_is_taken_back_while_a_fold_thinks_stays_so(stage: Stage
         stage.tally.gate.clear()
         stage.tally.waiting.clear()
         await lay(nitka, "anna", "s", 5, start=folded, text="secret {}")
-        await asyncio.wait_for(stage.tally.waiting.wait(), 5)
+        await asyncio.wait_for(stage.tally.waiting.wait(), 30)
         if way == "forgotten":
             for turn in range(5):
                 await nitka.forget("anna", session="s", turn=2 * (folded + turn))
@@ -113,7 +113,7 @@ async def test_rc_3_background_tidy_up_does_not_overwrite_newer_writes(stage: St
     async with stage.open() as nitka:
         stage.tally.gate.clear()
         await lay(nitka, "anna", "s", 8, text="topic {}")
-        await asyncio.wait_for(stage.tally.waiting.wait(), 5)
+        await asyncio.wait_for(stage.tally.waiting.wait(), 30)
         await nitka.forget("anna", session="s", turn=2)
         await nitka.say("anna", "s", text="edited", replaces=12)
         await nitka.say("anna", "s", text="added")

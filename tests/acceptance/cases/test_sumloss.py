@@ -143,7 +143,7 @@ async def test_sl_3_messages_that_arrive_during_the_call_survive(stage: Stage, w
     async with stage.open() as nitka:
         stage.tally.gate.clear()
         await lay(nitka, "anna", "kept", 4)
-        await asyncio.wait_for(stage.tally.waiting.wait(), 5)
+        await asyncio.wait_for(stage.tally.waiting.wait(), 30)
         await lay(nitka, "anna", "kept", 2, start=4)
         stage.tally.gate.set()
         await nitka.settle()
@@ -154,7 +154,7 @@ async def test_sl_3_messages_that_arrive_during_the_call_survive(stage: Stage, w
         stage.tally.gate.clear()
         stage.tally.waiting.clear()
         await lay(nitka, "boris", "gone", 4)
-        await asyncio.wait_for(stage.tally.waiting.wait(), 5)
+        await asyncio.wait_for(stage.tally.waiting.wait(), 30)
         erased = await nitka.forget("boris", session="gone" if what == "session" else None)
         assert erased.messages == 8
         stage.tally.gate.set()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nitka import BadInput, Limits, Nitka
+from nitka import BadInput, Limits
 from nitka.layers.facts.dates import resolve
 from nitka.testing import FakeModel
 from tests.acceptance.cases.stage import Stage, beside, fact, facts_shown, known, lay, reader
@@ -156,8 +156,6 @@ async def test_ti_3_a_conflict_ends_the_same_on_every_store_and_host(stage: Stag
                 "Leeds",
                 kolkata,
             )
-            await nitka.set_fact("anna", "home.city", "Oslo", at=utc - timedelta(minutes=1))
-            assert (await known(nitka))["user", "home.city"] == "Porto"
             for call in (
                 lambda: nitka.record("anna", "s", text="I live in York.", answer="ok", at=NAIVE),
                 lambda: nitka.set_fact("anna", "home.city", "York", at=NAIVE),
@@ -195,5 +193,5 @@ def test_the_clock_of_the_host_is_put_back() -> None:
     """The helper leaves the process as it was."""
     before = time.tzname
     with host("Asia/Tokyo"):
-        assert time.tzname != before or before == ("JST", "JDT")
-    assert time.tzname == before and isinstance(Nitka, type)
+        assert time.tzname == ("JST", "JDT") or time.tzname[0] == "JST"
+    assert time.tzname == before
