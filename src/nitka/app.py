@@ -456,8 +456,9 @@ class Nitka:
         Raises `BadInput` for a bad slot, a blank value, or a secret, which never becomes a fact.
         """
         self._ready()
-        who, when = as_user(user), as_moment(at, self._turns.clock())
-        return await editing.set_fact(self._vault, who, slot, value, about=about, at=when)
+        when = as_moment(at, self._turns.clock())
+        said = editing.Said(slot, value, about, when, now=at is None)
+        return await editing.set_fact(self._vault, as_user(user), said)
 
     async def retract_fact(self, user: str | Person, fact: str, *, at: datetime | None = None) -> bool:
         """Switches a fact off, by its id: it stays as history, is given to no request, and no earlier message brings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from nitka.conversation import FAR, Vault, find_owner, make_owner
 from nitka.errors import StoreBusy
@@ -85,18 +86,29 @@ def found(facts: Facts, id: str) -> Kept | None:
     return next((one for tag, one in facts.kept.items() if tag.hex() == id), None)
 
 
-async def set_fact(vault: Vault, user: Person, slot: str, value: str, *, about: str, at: datetime) -> KnownFact:
+class Said(NamedTuple):
+    """What a person sets. With `now` it comes after all that is known; else it takes its place by its time."""
+
+    slot: str
+    value: str
+    about: str
+    at: datetime
+    now: bool
+
+
+async def set_fact(vault: Vault, user: Person, said: Said) -> KnownFact:
     """Sets a fact by hand. Raises `BadInput`, before anybody new is made."""
+    slot, value, about, at, now = said
     layer.set_by_hand((), slot, value, about=about, at=at, n=0)
     owner = await make_owner(vault, user)
+    key = key_of(about, slot, value)
 
     def change(facts: tuple[Fact, ...], n: int) -> tuple[Fact, ...]:
-        key = key_of(about, slot, value)
-        when = max([at, *(_after(fact) for fact in facts if fact.key == key)])
-        return layer.set_by_hand(facts, slot, value, about=about, at=when, n=n)
+        later = [_after(fact) for fact in facts if now and fact.key == key]
+        return layer.set_by_hand(facts, slot, value, about=about, at=max([at, *later]), n=n)
 
     after = await edit(vault, owner, change)
-    return shown(after.kept[tag_of(owner, key_of(about, slot, value))], past=True)
+    return shown(after.kept[tag_of(owner, key)], past=True)
 
 
 def _after(fact: Fact) -> datetime:
