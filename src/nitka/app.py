@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import astuple, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,28 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from nitka import acts, adopting, conversation, editing, exporting, forgetting, links, retention
 from nitka import facts as facts_of
 from nitka.config import Settings
-from nitka.conversation import Vault
 from nitka.door import as_moment, as_user, is_blank
 from nitka.errors import BadInput, ModelError
-from nitka.folds import Folder, add, affordable
-from nitka.layers.facts import CATEGORIES, Category
+from nitka.folds import add
 from nitka.layers.summary import to_json as summary_json
-from nitka.learning import Learner
-from nitka.models.choose import choose_chat, choose_embedder
-from nitka.models.extract import OfflineSummariser, compact, condense
-from nitka.models.extractor import ModelExtractor
-from nitka.models.offline import OfflineChat
-from nitka.models.offline_facts import OfflineExtractor
 from nitka.models.ports import ChatModel, Summariser
-from nitka.models.summariser import ModelSummariser
 from nitka.models.think import strip_think
-from nitka.people import People
-from nitka.profiling import Profiler, profile_of
-from nitka.remembering import Reach, Remembering
-from nitka.request.parts import Means
-from nitka.store.choose import choose_store
+from nitka.opening import Given, put_together
+from nitka.profiling import profile_of
+from nitka.remembering import Reach
 from nitka.store.port import Store
-from nitka.tokens import Counter, default_counter
+from nitka.tokens import Counter
 from nitka.turn import Stream, Turn, TurnBlock, closing
 from nitka.turns import Ask, Private, Turns, first_of_turn
 from nitka.types import (
@@ -59,9 +47,7 @@ from nitka.types import (
     Settled,
     Summary,
 )
-from nitka.vault.keychain import Keychain
-from nitka.vault.roots import KeyRing, Ring, RootKeys
-from nitka.watching import Watching
+from nitka.vault.roots import RootKeys
 from nitka.world import Clock, system_clock
 
 if TYPE_CHECKING:
@@ -130,39 +116,17 @@ class Nitka:
         Raises `BadInput` for what cannot be understood. Entering raises `StoreError`, `KeyMissing`, `WrongKey`.
         """
         settings = settings or Settings.read()
-        limits = _sound(limits or Limits())
-        chat = choose_chat(model, settings)
-        counter = counter or default_counter()
-        store = choose_store(url, wait=limits.wait_seconds, keys=settings.keys_store)
-        keychain = Keychain(store.keys, _roots(keys, settings), limits)
-        vault = Vault(store, keychain, counter.count, counter.name)
-        fold_chat = chat if fold_model is None else _fold_chat(fold_model, settings)
-        writer = fold_model if isinstance(fold_model, Summariser) else _summariser(fold_chat)
-        excluded = _categories(exclude)
-        watching = Watching(watch or {})
-        watching.delivers = bool(settings.serving.webhook)
-        remembering = Remembering(choose_embedder(embedder, settings), limits)
-        people = _people(vault, fold_chat, remembering, limits=limits, clock=clock, excluded=excluded)
-        folder = Folder(
-            vault,
-            model=writer,
-            offline=OfflineSummariser(),
-            watching=watching,
-            people=people,
-            limits=limits,
+        means = Given(
+            embedder=embedder,
+            counter=counter,
+            exclude=exclude,
+            redact=redact,
+            keys=keys,
+            watch=watch or {},
+            limits=limits or Limits(),
             clock=clock,
         )
-        turns = Turns(
-            vault=vault,
-            folder=folder,
-            watching=watching,
-            remembering=remembering,
-            means=Means(counter=counter, compact=compact, condense=condense),
-            limits=limits,
-            clock=clock,
-            redact=redact or str,
-            excluded=excluded,
-        )
+        turns, chat, fold_chat = put_together(url, model, fold_model, means, settings)
         return cls(turns, chat, fold_chat, background=background)
 
     async def __aenter__(self) -> Self:
@@ -535,44 +499,6 @@ class Nitka:
             raise BadInput("Nitka is not open: use it inside `async with Nitka.open(...)`.")
 
 
-def _people(
-    vault: Vault,
-    chat: ChatModel | None,
-    remembering: Remembering,
-    *,
-    limits: Limits,
-    clock: Clock,
-    excluded: frozenset[Category],
-) -> People:
-    """The folds of a person, with a model where one writes the summaries."""
-    model = None if chat is None or isinstance(chat, OfflineChat) else ModelExtractor(chat)
-
-    async def afford(tokens: int) -> bool:
-        return await affordable(vault, limits, clock, tokens)
-
-    learner = Learner(
-        vault=vault,
-        model=model,
-        offline=OfflineExtractor(),
-        limits=limits,
-        afford=afford,
-        excluded=excluded,
-        embeds=remembering.embedder is not None,
-    )
-    profiler = Profiler(
-        vault=vault, model=model, offline=OfflineExtractor(), limits=limits, afford=afford, excluded=excluded
-    )
-    return People(vault=vault, learner=learner, profiler=profiler, remembering=remembering)
-
-
-def _categories(exclude: Collection[str]) -> frozenset[Category]:
-    """Raises `BadInput` for a category that does not exist: a slip must not keep what it should not."""
-    chosen = frozenset(category for category in CATEGORIES if category in exclude)
-    if isinstance(exclude, str) or len(chosen) != len(set(exclude)):
-        raise BadInput(f"Categories of facts are {', '.join(CATEGORIES)}.")
-    return chosen
-
-
 def _worth(answer: str, limits: Limits) -> str:
     """An answer that can be stored. Raises `ModelError` for what cannot."""
     if is_blank(answer):
@@ -580,32 +506,3 @@ def _worth(answer: str, limits: Limits) -> str:
     if len(answer.encode("utf-8", "replace")) > limits.message_bytes:
         raise ModelError(f"It returned more than {limits.message_bytes:,} bytes.")
     return answer
-
-
-def _sound(limits: Limits) -> Limits:
-    """Raises `BadInput` for a negative number. What a window and its slack hold is no backlog, however large they are:
-    it is never folded, and an open that waited for that would not end.
-    """
-    if any(value is not None and value < 0 for value in astuple(limits)):
-        raise BadInput("No limit is negative.")
-    return replace(limits, backlog=max(limits.backlog, limits.window + limits.slack))
-
-
-def _roots(keys: str | Path | RootKeys | None, settings: Settings) -> RootKeys:
-    if keys is None and settings.root_keys:
-        return KeyRing(Ring.from_text(settings.root_keys))
-    if keys is None or isinstance(keys, str | Path):
-        return KeyRing(None, path=Path(keys or settings.key_file))
-    return keys
-
-
-def _fold_chat(fold_model: str | ChatModel | Summariser, settings: Settings) -> ChatModel | None:
-    """The chat model that writes the summaries; None where a summariser of the caller's own does."""
-    if isinstance(fold_model, Summariser):
-        return None
-    return choose_chat(fold_model, settings)
-
-
-def _summariser(chat: ChatModel | None) -> Summariser | None:
-    """What asks the model for a summary; None where the offline summariser does it."""
-    return None if chat is None or isinstance(chat, OfflineChat) else ModelSummariser(chat)
