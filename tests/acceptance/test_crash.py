@@ -62,6 +62,9 @@ async def check(nitka: Nitka, acknowledged: list[str]) -> dict[str, int]:
         assert [text for text in questions if text in set(mine)] == mine
         assert len(questions) <= len(mine) + TIMES, "at most one turn more than was acknowledged, each time"
         summary = await nitka.summary("anna", info.id)
-        assert [line.full for line in summary.lines] == [f"{row.seq} {row.text}" for row in rows[: summary.cursor]]
+        # A step that three processes were killed in is written by the offline summariser, in words of its own.
+        stood_in = {seq for line in summary.lines if line.offline for seq in range(line.first, line.last + 1)}
+        lines = [line.full for line in summary.lines if not line.offline]
+        assert lines == [f"{row.seq} {row.text}" for row in rows[: summary.cursor] if row.seq not in stood_in]
         cursors[info.id] = summary.cursor
     return cursors

@@ -21,7 +21,7 @@ from nitka.types import Line, Message, Proposal
 
 TURNS = 1000
 SESSIONS = 5
-LIMITS = Limits(window=4, summary_tokens=10_000_000, slice_tokens=60)
+LIMITS = Limits(window=4, summary_tokens=10_000_000, slice_tokens=60, backlog=1_000_000)
 
 
 class OneLineEach:
