@@ -62,7 +62,7 @@ def test_any_body_is_answered_or_refused_with_a_place(stage: Stage, path: str) -
 
 @pytest.mark.parametrize(
     "header", ["Authorization", "X-Nitka-User", "X-Nitka-Session", "X-Nitka-Replace", "X-Nitka-Private",
-               "Idempotency-Key", "X-Stainless-Retry-Count", "Origin", "X-Nitka-Visitor", "Content-Length"],
+               "Idempotency-Key", "X-Stainless-Retry-Count", "Origin", "X-Nitka-Visitor"],
 )  # fmt: skip
 def test_any_header_is_taken_or_refused(stage: Stage, header: str) -> None:
     client = stage.client("turns", X_Nitka_User="anna", X_Nitka_Session="s")
@@ -77,9 +77,6 @@ def test_any_header_is_taken_or_refused(stage: Stage, header: str) -> None:
             told = client.post("/v1/chat/completions", json=body, headers=headers)
         except httpx.LocalProtocolError:
             return  # no client could send it
-        except httpx.RemoteProtocolError:
-            assert header == "Content-Length"  # uvicorn hangs up on a length that is none
-            return
         assert told.status_code < 500, told.text
 
     tried()
