@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nitka import Limits, Nitka
+from nitka import Nitka
 from nitka.store import sqlite_file
 from nitka.store.port import Change, Locked, Scope, Step
 from nitka.store.sqlite import SqliteStore
@@ -168,8 +168,8 @@ async def alone(nitka: Nitka, turns: int) -> int:
 
 async def main(folder: Path) -> dict[str, Any]:
     store = Noting(str(folder / "nitka.db"), wait=30)
-    limits = Limits(window=100_000)  # no folds: each change is a turn
-    async with Nitka.open(store, model=FakeModel(), keys=folder / "keys.json", limits=limits) as nitka:
+    keys = folder / "keys.json"  # and no folds: each change is a turn
+    async with Nitka.open(store, model=FakeModel(), keys=keys, background=False) as nitka:
         early = await alone(nitka, 40)
         first = len(events)
 
