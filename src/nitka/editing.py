@@ -10,7 +10,7 @@ from nitka.conversation import FAR, Vault, find_owner, make_owner
 from nitka.errors import StoreBusy
 from nitka.facts import TRIES, Facts, Kept, Written, load, tag_of, write, written
 from nitka.layers import facts as layer
-from nitka.layers.facts import USER, Fact, Seen, key_of
+from nitka.layers.facts import USER, Fact, Seen
 from nitka.layers.facts.canon import name_key
 from nitka.notes import Note, note_on
 from nitka.store.port import Look
@@ -99,9 +99,9 @@ class Said(NamedTuple):
 async def set_fact(vault: Vault, user: Person, said: Said) -> KnownFact:
     """Sets a fact by hand. Raises `BadInput`, before anybody new is made."""
     slot, value, about, at, now = said
-    layer.set_by_hand((), slot, value, about=about, at=at, n=0)
+    (alone,) = layer.set_by_hand((), slot, value, about=about, at=at, n=0)
+    key = alone.key
     owner = await make_owner(vault, user)
-    key = key_of(about, slot, value)
 
     def change(facts: tuple[Fact, ...], n: int) -> tuple[Fact, ...]:
         later = [_after(fact) for fact in facts if now and fact.key == key]

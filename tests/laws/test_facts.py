@@ -342,6 +342,14 @@ async def _state(nitka: Nitka, user: str) -> str:
     return "whole"
 
 
+@pytest.mark.parametrize("about", ["\x15a", "  Corin ", "a\nb", "Ёж"])
+async def test_a_name_is_kept_as_one_clean_line(store: Store | str, about: str) -> None:
+    async with opened(store) as nitka:
+        fact = await nitka.set_fact("anna", "home.city", " Le\teds ", about=about)
+        assert (fact.value, fact.about) == ("Le eds", " ".join(about.replace("\x15", " ").split()))
+        assert await nitka.retract_fact("anna", fact.id)
+
+
 async def test_what_is_done_by_hand_comes_after_what_was_done_before_it(store: Store | str) -> None:
     """Also at one and the same instant, on a clock that stands still."""
     async with opened(store) as nitka:
