@@ -110,4 +110,9 @@ async def check(nitka: Nitka, user: str) -> None:
     assert [row.text for row in rows] == said
     assert [row.seq for row in rows] == list(range(2 * TURNS))
     summary = await nitka.summary(user, "s")
-    assert [line.first for line in summary.lines] == list(range(2 * TURNS - WINDOW)) == list(range(summary.cursor))
+    assert summary.cursor == 2 * TURNS - WINDOW
+    firsts = [line.first for line in summary.lines if not line.offline]
+    if len(firsts) == len(summary.lines):
+        assert firsts == list(range(summary.cursor))
+    else:  # a step that failed three times is written by the offline summariser, which knows what replaces what
+        assert firsts == sorted(set(firsts))
