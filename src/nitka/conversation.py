@@ -6,8 +6,10 @@ Each act is one `view` of the store. What is written is in `nitka.log`.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from nitka.errors import Damaged, Forgotten
 from nitka.layers import summary as summaries
@@ -18,6 +20,8 @@ from nitka.vault.codec import Stored
 from nitka.vault.keychain import Keychain, Owner
 from nitka.vault.seal import Kind
 from nitka.world import random_bytes
+
+log = logging.getLogger("nitka")
 
 SUMMARY = "summary"
 MEND = "mend"
@@ -259,3 +263,29 @@ def seal_summary(thread: Thread, summary: Summary) -> FoldRow:
     row = codec.seal_fold(thread.owner, thread.incarnation, Kind.SUMMARY, row, summaries.to_json(summary))
     thread.owner.recent.keep((thread.incarnation, SUMMARY), row, summary)
     return row
+
+
+class Said(NamedTuple):
+    """A living row: the message, and the tag and name of its session."""
+
+    message: Message
+    tag: Tag
+    session: str
+
+
+def said(owner: Owner, view: View) -> dict[int, Said]:
+    """The living rows of a view, by n; those that do not open are not among them."""
+    names: dict[Tag, str] = {}
+    found: dict[int, Said] = {}
+    for tag, row in view.person_rows:
+        try:
+            session = view.person_sessions[tag]
+            stored = codec.open_message(owner, session.incarnation, row)
+            if stored is not None and tag not in names:
+                names[tag] = codec.open_session(owner, session).id
+        except Damaged:
+            log.warning("a message does not open; what is made of a person's messages goes on without it")
+            continue
+        if stored is not None:
+            found[row.n] = Said(stored.message, tag, names[tag])
+    return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from nitka.conversation import FACTS, Vault
+from nitka.conversation import FACTS, Vault, said
 from nitka.errors import Damaged, Forgotten
 from nitka.layers import facts as layer
 from nitka.layers.facts import USER, Category, Fact, Key, RestsOn
@@ -249,23 +249,7 @@ async def said_in(vault: Vault, owner: Owner, ns: Iterable[int]) -> dict[int, Re
 
 def opened_rows(owner: Owner, view: View) -> dict[int, RestsOn]:
     """The living rows of a view with the names of their sessions, by n."""
-    names: dict[Tag, str] = {}
-    for tag, session in view.person_sessions.items():
-        try:
-            names[tag] = codec.open_session(owner, session).id
-        except Damaged:
-            continue
-    found: dict[int, RestsOn] = {}
-    for tag, row in view.person_rows:
-        if tag not in names:
-            continue
-        try:
-            stored = codec.open_message(owner, view.person_sessions[tag].incarnation, row)
-        except Damaged:
-            continue
-        if stored is not None:
-            found[row.n] = RestsOn(stored.message, names[tag])
-    return found
+    return {n: RestsOn(one.message, one.session) for n, one in said(owner, view).items()}
 
 
 async def write(vault: Vault, owner: Owner, before: Facts, step: Written, **more: Any) -> bool:

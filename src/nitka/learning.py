@@ -30,12 +30,11 @@ Afford = Callable[[int], Awaitable[bool]]
 
 
 class Read(NamedTuple):
-    """Rows of one person by `n`, `[first, end)`, those before `first` for context; `head` is the owner's n."""
+    """Rows of one person by `n`, `[first, end)`, those before `first` for context."""
 
     rows: Mapping[int, RestsOn]
     first: int
     end: int
-    head: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,7 @@ class Learner:
         view = await self.vault.store.view(look)
         last = view.person_rows[-1].row.n + 1 if view.person_rows else cursor
         full = len(view.person_rows) >= cursor - first + ROWS
-        return Read(facts_of.opened_rows(owner, view), cursor, max(cursor, last if full else view.n), view.n)
+        return Read(facts_of.opened_rows(owner, view), cursor, max(cursor, last if full else view.n))
 
     async def _propose(
         self, known: Facts, read: Read, *, attempts: int, last_attempt: int
@@ -124,7 +123,7 @@ class Learner:
         return 0
 
     async def _written(self, owner: Owner, known: Facts, step: facts_of.Written, read: Read, view: View) -> bool:
-        others = self._also_due(owner, view, read)
+        others = self._also_due(view, read)
 
         def decide(locked: Locked) -> Change | None:
             if not facts_of.stands(locked, known):
@@ -146,7 +145,7 @@ class Learner:
 
         return decide
 
-    def _also_due(self, owner: Owner, view: View, read: Read) -> tuple[str, ...]:
+    def _also_due(self, view: View, read: Read) -> tuple[str, ...]:
         """The person's other folds that have enough to read now."""
         lags = {PROFILE: 2 * self.limits.profile_every, RECALL: self.limits.window + self.limits.recall_slack}
         cursors = {kind: row.cursor for kind, row in view.person_folds.items()}

@@ -7,6 +7,7 @@ Rows that a fold has yet to read are not taken away from it: they go after the f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from nitka import facts, forgetting, log
 from nitka.acts import PAGE, session_rows
-from nitka.conversation import FACTS, RECALL, SUMMARY, Thread, Vault, known_owner, read_summary
+from nitka.conversation import FACTS, FAR, RECALL, SUMMARY, Thread, Vault, known_owner, read_summary
 from nitka.errors import Damaged, Forgotten, StoreBusy
 from nitka.layers import summary as summaries
 from nitka.log import Along, Expire
@@ -24,6 +25,8 @@ from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
 from nitka.world import random_bytes
+
+logger = logging.getLogger("nitka")
 
 
 class Old(NamedTuple):
@@ -41,23 +44,33 @@ async def expire(vault: Vault, limits: Limits, now: datetime, whose: bytes | Non
     note = random_bytes(16)
     await vault.store.begin_erasure(NOBODY, note)
     rows = gone = 0
+    doubt = False  # whether something may have gone before what did not open was met
     async for id in _owners(vault, whose):
-        owner = await known_owner(vault, id)
-        if owner is None:
-            continue
         try:
-            if limits.retain_days is not None:
-                rows += await _old_rows(vault, owner, limits, now - timedelta(days=limits.retain_days))
-            if limits.retain_facts_days is not None:
-                gone += await _old_facts(vault, owner, now - timedelta(days=limits.retain_facts_days))
-        except (Damaged, Forgotten):
+            old = await _old_of(vault, id, limits, now)
+        except Damaged as error:
+            logger.warning("something of a user does not open (%s); it is not looked at for its age", error)
+            doubt = True
             continue
-        finally:
-            if rows or gone:
-                vault.keychain.drop(id)
-    if not (rows or gone) or await vault.store.scrub():
+        except Forgotten:
+            continue
+        if old != (0, 0):
+            vault.keychain.drop(id)  # with what it had opened of them
+        rows, gone = rows + old[0], gone + old[1]
+    if not (rows or gone or doubt) or await vault.store.scrub():
         await vault.store.end_erasure(NOBODY, note)
     return Settled(expired=rows, expired_facts=gone)
+
+
+async def _old_of(vault: Vault, id: bytes, limits: Limits, now: datetime) -> tuple[int, int]:
+    """How many rows and facts of an owner went."""
+    owner = await known_owner(vault, id)
+    rows = known = 0
+    if owner is not None and limits.retain_days is not None:
+        rows = await _old_rows(vault, owner, limits, now - timedelta(days=limits.retain_days))
+    if owner is not None and limits.retain_facts_days is not None:
+        known = await _old_facts(vault, owner, now - timedelta(days=limits.retain_facts_days))
+    return rows, known
 
 
 async def _owners(vault: Vault, whose: bytes | None) -> AsyncIterator[bytes]:
@@ -73,20 +86,26 @@ async def _owners(vault: Vault, whose: bytes | None) -> AsyncIterator[bytes]:
 
 async def _old_rows(vault: Vault, owner: Owner, limits: Limits, before: datetime) -> int:
     gone = 0
+    view = await vault.store.view(Look(owner=owner.id, person_folds=(FACTS,)))
+    read = view.person_folds[FACTS].cursor if FACTS in view.person_folds else 0
+    read = read if view.n - read > limits.facts_slack else FAR  # what may wait is due to nobody
     async for row in session_rows(vault, owner):
         info = codec.open_session(owner, row)
         if (info.oldest or info.started) < before:
-            gone += await _old_turns(vault, Thread(owner, row.session, row.incarnation), row, limits, before)
+            gone += await _old_turns(vault, Thread(owner, row.session, row.incarnation), row, limits, (before, read))
     return gone
 
 
-async def _old_turns(vault: Vault, thread: Thread, row: SessionRow, limits: Limits, before: datetime) -> int:
-    """Removes the turns of a session that are older; the session too, where nothing of it is left."""
+async def _old_turns(vault: Vault, thread: Thread, row: SessionRow, limits: Limits, until: tuple[datetime, int]) -> int:
+    """Removes the turns of a session that are older and whose n the facts fold has passed; the session too, where
+    nothing of it is left.
+    """
+    before, read = until
     view = await vault.store.view(Look(owner=thread.owner.id, session=thread.tag, folds=(SUMMARY,)))
     cursor = read_summary(thread, view.folds.get(SUMMARY)).cursor
     living = [item async for item in _living(vault, thread, row.head)]
     late = sum(seq >= cursor for seq, _, _ in living) > limits.window + limits.slack
-    old = {seq for seq, _, at in living if at < before and (seq < cursor or not late)}
+    old = {seq for seq, n, at in living if at < before and n < read and (seq < cursor or not late)}
     old &= {seq for seq in old if seq ^ 1 in old}  # both rows of a turn
     if len(old) == len(living):
         return await _whole_session(vault, thread, row.head, frozenset(n for _, n, _ in living))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nitka import forgetting
-from nitka.conversation import Thread, Vault, find_owner, open_thread
+from nitka.conversation import Thread, Vault, find_owner, open_thread, said
 from nitka.layers.recall import Index, installed, passages, segment
 from nitka.layers.recall.index import index
 from nitka.layers.recall.ledger import Ledger
@@ -20,7 +20,7 @@ from nitka.log import Draft, append
 from nitka.models.embed import Vectors
 from nitka.recalling import Recalling
 from nitka.recalling.memory import Memories
-from nitka.recalling.shelf import read_ledger, said
+from nitka.recalling.shelf import read_ledger
 from nitka.store.port import Look, Store
 from nitka.store.sqlite import SqliteStore
 from nitka.testing import MemoryStore, memory_ring

@@ -150,7 +150,7 @@ def test_what_is_shown_is_what_was_said(question: str) -> None:
 
 
 async def rows_of(process: Process) -> dict[int, Any]:
-    from nitka.recalling.shelf import said as rows_said
+    from nitka.conversation import said as rows_said
 
     owner = await process.known("anna")
     view = await process.store.view(Look(owner=owner.id, from_n=(0, 1_000)))

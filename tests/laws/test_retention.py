@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -79,19 +81,39 @@ async def test_only_the_one_who_is_named_is_looked_at(store: Store | str) -> Non
         assert (await nitka.settle()).expired == 2
 
 
-async def test_rows_that_a_fold_has_yet_to_read_wait_for_it(store: Store | str) -> None:
-    """A model that is away writes no summary; until one is written nothing that belongs into it goes."""
-    ring, clock, broken = memory_ring(), FixedClock(NOW), FakeModel(folds={"add": [ModelError(retryable=True)]})
+@pytest.mark.parametrize("fold", ["add", "facts"])
+async def test_rows_that_a_fold_has_yet_to_read_wait_for_it(store: Store | str, fold: str) -> None:
+    """A model that is away writes no summary and learns nothing; until it has, nothing that it has to read goes."""
+    ring, clock, broken = memory_ring(), FixedClock(NOW), FakeModel(folds={fold: [ModelError(retryable=True)]})
     limits = Limits(window=4, retain_days=KEEP)
     async with Nitka.open(store, model=FakeModel(), fold_model=broken, keys=ring, clock=clock, limits=limits) as nitka:
         for at in range(6):
             age = timedelta(days=50 if at < 3 else 1)
-            await nitka.record("anna", "web", text=f"Code {at} is QX{at}.", answer="ok", at=NOW - age)
+            await nitka.record("anna", "web", text=f"Code {at} is QX{at}. I live in Leeds.", answer="ok", at=NOW - age)
         done = await nitka.settle()
         assert (done.failed, done.expired) == (1, 0)
     if isinstance(store, str):
         async with Nitka.open(store, model="offline", keys=ring, clock=clock, limits=limits) as nitka:
             assert (await nitka.settle()).expired == 6
+            assert [fact.confirmations for fact in await nitka.facts("anna")] == [6] * (fold == "facts")
+
+
+async def test_a_user_whose_key_does_not_open_keeps_nobody_else_s_past(tmp_path: Path) -> None:
+    path, ring = tmp_path / "n.db", memory_ring()
+
+    def again() -> Nitka:
+        clock, limits = FixedClock(NOW), Limits(retain_days=KEEP)
+        return Nitka.open(f"sqlite:///{path}", model=FakeModel(), keys=ring, clock=clock, limits=limits)
+
+    users = [f"u{at}" for at in range(6)]
+    async with again() as nitka:
+        for user in users:
+            await nitka.record(user, "web", text="Hello.", answer="ok", at=NOW - timedelta(days=50))
+    with closing(sqlite3.connect(f"{path}.keys")) as db, db:
+        first = "(select min(owner) from user_keys)"
+        db.execute(f"update user_keys set wrapped = zeroblob(200) where owner = {first}")
+    async with again() as nitka:
+        assert (await nitka.settle()).expired == 2 * (len(users) - 1)
 
 
 @pytest.mark.parametrize("name", ["retain_days", "retain_facts_days"])

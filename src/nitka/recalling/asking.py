@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from nitka import facts as facts_of
-from nitka.conversation import FACTS, RECALL, Vault
+from nitka.conversation import FACTS, RECALL, Said, Vault, said
 from nitka.errors import Forgotten, NitkaError
 from nitka.facts import Kept
 from nitka.layers.facts import Category
@@ -27,7 +27,7 @@ from nitka.layers.recall import Hit, Index, Query, installed, rank_facts, search
 from nitka.layers.recall.segment import Array
 from nitka.models.embed import Embedder
 from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail
-from nitka.recalling.shelf import Said, opened, read_ledger, rows_of, said
+from nitka.recalling.shelf import opened, read_ledger, rows_of
 from nitka.recalling.shown import alive, as_passages, as_recalled, asked_for, within
 from nitka.store.port import FoldRow, Look
 from nitka.types import Limits, Passage, Recalled, Tag

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nitka import facts
-from nitka.conversation import FACTS, RECALL, VECTORS, Vault
+from nitka.conversation import FACTS, RECALL, VECTORS, Said, Vault, said
 from nitka.layers.recall import Segment, given, installed, ledger, passages, segment, vector_to_json
 from nitka.layers.recall.ledger import Ledger, Part, Step
 from nitka.layers.recall.segment import places, vectors_of
 from nitka.models.embed import Embedder
 from nitka.recalling.memory import dictionaries
-from nitka.recalling.shelf import Moved, Said, change, read_ledger, read_parts, rows_of, said, stands, written
+from nitka.recalling.shelf import Moved, change, read_ledger, read_parts, rows_of, stands, written
 from nitka.store.port import Change, Locked, Look
 from nitka.types import Limits
 from nitka.vault.keychain import Owner

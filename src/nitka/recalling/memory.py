@@ -14,14 +14,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nitka.conversation import FACTS, RECALL, Vault
+from nitka.conversation import FACTS, RECALL, Said, Vault
 from nitka.errors import Damaged
 from nitka.facts import Facts, Kept, said_of
 from nitka.layers.facts import Category
 from nitka.layers.recall import Index, Lemmas, Segment, facts_index, index, installed, passages, plain, segment
 from nitka.layers.recall.index import NEWEST
 from nitka.layers.recall.ledger import Ledger
-from nitka.recalling.shelf import Said, kind_of, opened_part, read_ledger, read_pieces
+from nitka.recalling.shelf import kind_of, opened_part, read_ledger, read_pieces
 from nitka.store.port import Piece
 from nitka.types import Tag
 from nitka.vault.keychain import Owner

@@ -12,12 +12,12 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from nitka.conversation import RECALL, Vault
+from nitka.conversation import RECALL, Said, Vault, said
 from nitka.errors import Damaged, Forgotten
 from nitka.layers.recall import Segment, from_bytes, ledger, to_bytes, without
 from nitka.layers.recall.ledger import LEVELS, Ledger, Part, Step
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
-from nitka.types import Message, Sealed, Tag
+from nitka.types import Sealed, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
@@ -31,14 +31,6 @@ KINDS = (*(f"segment{level}" for level in range(len(LEVELS))), *(f"segments{shel
 
 class Moved(Exception):
     """Somebody else wrote a newer version meanwhile."""
-
-
-class Said(NamedTuple):
-    """A living row: the message, and the tag and name of its session."""
-
-    message: Message
-    tag: Tag
-    session: str
 
 
 class Written(NamedTuple):
@@ -190,21 +182,3 @@ async def _emptied(vault: Vault, owner: Owner) -> Step:
 async def rows_of(vault: Vault, owner: Owner, numbers: Collection[int]) -> dict[int, Said]:
     """The living ones of some rows, by n; those that do not open are not among them."""
     return said(owner, await vault.store.view(Look(owner=owner.id, ns=tuple(sorted(numbers)))))
-
-
-def said(owner: Owner, view: View) -> dict[int, Said]:
-    """The living rows of a view, by n; those that do not open are not among them."""
-    names: dict[Tag, str] = {}
-    found: dict[int, Said] = {}
-    for tag, row in view.person_rows:
-        try:
-            session = view.person_sessions[tag]
-            stored = codec.open_message(owner, session.incarnation, row)
-            if stored is not None and tag not in names:
-                names[tag] = codec.open_session(owner, session).id
-        except Damaged:
-            log.warning("a message does not open; it is left out of recall")
-            continue
-        if stored is not None:
-            found[row.n] = Said(stored.message, tag, names[tag])
-    return found

@@ -13,12 +13,12 @@ from datetime import date
 
 import numpy as np
 
+from nitka.conversation import Said
 from nitka.layers.recall import Hit, Lemmas, Stretch, quote, together
 from nitka.layers.recall.passages import local_day
 from nitka.layers.recall.search import share
 from nitka.layers.recall.segment import Array
 from nitka.layers.recall.words import keys, terms
-from nitka.recalling.shelf import Said
 from nitka.types import Passage, Recalled, Tag
 
 PAIR_CHARS = 160  # of the other row of a turn
