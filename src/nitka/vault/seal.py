@@ -53,6 +53,7 @@ class Kind(IntEnum):
     OUTBOX = 15
     TURN_TOKEN = 16
     VISITOR = 17
+    INSPECTOR = 18
 
 
 class Place(NamedTuple):
