@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from nitka import Nitka
+from nitka.models.ports import ChatModel
 from nitka.server import keys
 from nitka.server.app import create_app
 from nitka.server.service import Options, Service
@@ -292,11 +293,14 @@ def serving(
     limits: Limits | None = None,
     grace: int | None = 5,
     forward: bool = True,
+    model: ChatModel | None = None,
 ) -> Iterator[Stage]:
-    """The server over a store in memory, in a thread of its own."""
+    """The server over a store in memory, in a thread of its own. `model` answers native turns; folds are offline."""
     store = store or MemoryStore()
     clock = FixedClock()
-    nitka = Nitka.open(store, keys=keys or memory_ring(), limits=limits, clock=clock)
+    nitka = Nitka.open(
+        store, model=model or "offline", fold_model="offline", keys=keys or memory_ring(), limits=limits, clock=clock
+    )
     with upstream(script) as base:
         behind = HttpUpstream("scripted-1", base_url=base)
         app = create_app(nitka, upstream=behind if forward else None, options=options, clock=clock)
