@@ -16,7 +16,7 @@ from nitka.types import User
 from tests.server.stage import Script, Stage, says, serving
 
 PAGE = "https://shop.example"
-OPEN = {"/healthz", "/readyz", "/metrics"}
+OPEN = {"/healthz", "/readyz", "/metrics", "/widget.js"}
 CHAT = {"messages": [{"role": "user", "content": "q"}], "user": "anna", "metadata": {"session_id": "s"}}
 
 

@@ -162,17 +162,23 @@ def create(
 ) -> None:
     """Make an API key and print it, once.
 
-    It is kept as a hash: whoever loses it makes another.
+    It is kept as a hash: whoever loses it makes another. With a widget's key, on a second line, comes the secret by
+    which the server of its pages says who has signed in there.
     """
     door: Door = ctx.obj
     scopes = [word for words in scope for word in words.replace(",", " ").split()]
     until = int((system_clock() + timedelta(days=days)).timestamp() * 1000) if days else 0
     grant = api_keys.grant_of(scopes=scopes, tenant=tenant, name=name, origins=origin or (), rate=rate, until=until)
+    if grant.kind == "widget":
+        grant = replace(grant, signing=api_keys.signing_of(random_bytes(api_keys.SECRET_BYTES)))
     settings = door.settings(store)
     _prepare(door, settings, store)
     secret = _with_keys(settings, lambda files, chain: _add(files, chain, grant))
     door.tell(door.texts.api_key_made.format(id=api_keys.id_of(api_keys.hash_of(secret))))
     door.say(secret)
+    if grant.signing:
+        door.tell(door.texts.signing_made)
+        door.say(grant.signing)
 
 
 @keys.command("list")

@@ -7,7 +7,11 @@ Rules:
   `Options.key_seconds`: that long a revoked key may still work.
 * The tenant is the key's. No header and no body names one.
 * A widget's key speaks only for visitors it made: the visitor's token, sealed with the server's key and bound to the
-  API key, is the user. And only from its origins.
+  API key, is the user. Or for whom a user token names, which the host signed (`nitka.server.user_tokens`): then for
+  that user and no other, whatever else the request holds. And only from its origins, which is looked at first: without
+  leave a page cannot even read why it was refused.
+* A user token that is not good is refused wherever it comes along, before the body is read; with a key that has no
+  signing secret, each of them is.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import binascii
 import hmac
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Request, Response, Security
@@ -25,10 +29,11 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from nitka.errors import Damaged
-from nitka.server import keys
+from nitka.server import keys, user_tokens
 from nitka.server.errors import Refusal
 from nitka.server.keys import Grant, KeyKind
 from nitka.server.rates import Rates
+from nitka.server.user_tokens import UserToken
 from nitka.store.port import Store
 from nitka.types import User
 from nitka.vault.keychain import Keychain
@@ -37,9 +42,12 @@ from nitka.world import Clock
 
 USER = "x-nitka-user"
 VISITOR = "x-nitka-visitor"
+USER_TOKEN = "x-nitka-user-token"
 SUBSCRIPTION = "ocp-apim-subscription-key"  # where clients of the watch's wire form put their key
 VISITOR_PREFIX = "nv_"
-VISITOR_RATE = 20  # requests a minute of one visitor
+VISITOR_TURNS = 20  # turns a minute of one visitor: each asks a model
+VISITOR_RATE = 120  # requests a minute of one visitor, turns among them
+TURNS = "/v1/turns"
 KEPT_KEYS = 1_000
 
 _bearer = HTTPBearer(auto_error=False, description="An API key: `nitka keys create`.")
@@ -55,6 +63,7 @@ class Caller:
     key_id: str  # what the key is called where it must not be told
     hash: bytes
     origins: tuple[str, ...] = ()
+    signing: str = field(default="", repr=False)  # of a widget: what its host signs user tokens with
 
     @property
     def is_widget(self) -> bool:
@@ -97,14 +106,17 @@ class Access:
             key_id=keys.id_of(hash),
             hash=hash,
             origins=grant.origins,
+            signing=grant.signing,
         )
 
-    def limit(self, caller: Caller, visitor: str = "") -> None:
+    def limit(self, caller: Caller, visitor: str = "", *, is_turn: bool = False) -> None:
         """Counts one request. Raises `Refusal` (429) where there were too many."""
         grant = self._remembered(caller.hash)
         waits = [self._rates.wait(caller.key_id, grant.rate)] if grant else []
         if visitor:
             waits.append(self._rates.wait(visitor, VISITOR_RATE))
+        if visitor and is_turn:
+            waits.append(self._rates.wait(f"turns of {visitor}", VISITOR_TURNS))
         if any(waits):
             after = {"Retry-After": str(int(max(waits)) + 1)}
             raise Refusal("Too many requests.", status=429, code="rate_limit_exceeded", headers=after)
@@ -184,9 +196,12 @@ async def _admitted(request: Request, scopes: tuple[str, ...]) -> Caller:
     if caller is None:
         caller = await _identified(request)
         request.state.caller, request.state.key_id = caller, caller.key_id
-        request.app.state.service.access.limit(caller, request.headers.get(VISITOR, "") if caller.is_widget else "")
-    if caller.is_widget:
-        _from_its_pages(request, caller)
+        if caller.is_widget:
+            _from_its_pages(request, caller)
+        request.state.user_token = said = _user_token(request, caller)
+        speaker = f"{caller.tenant}/{said.user}" if said else request.headers.get(VISITOR, "")
+        is_turn = request.method == "POST" and request.scope["path"].startswith(TURNS)
+        request.app.state.service.access.limit(caller, speaker if caller.is_widget else "", is_turn=is_turn)
     if caller.scopes.isdisjoint(scopes):
         raise Refusal(f"This needs a key with the scope {' or '.join(scopes)}.", status=403, code="missing_scope")
     return caller
@@ -215,16 +230,23 @@ async def user_of(request: Request, caller: Caller, named: str | None = None) ->
     if caller.is_widget:
         if header is not None or named is not None:
             raise Refusal("A widget's key speaks for its visitors alone.", status=403, code="visitor_only")
-        token = request.headers.get(VISITOR)
-        if not token:
-            raise Refusal("A widget's key needs X-Nitka-Visitor.", status=401, code="invalid_visitor")
-        return User(await request.app.state.service.access.visitor(caller, token), caller.tenant)
+        said: UserToken | None = request.state.user_token
+        return User(said.user if said else await visitor_of(request, caller), caller.tenant)
     if header is not None and named is not None and header != named:
         raise Refusal("X-Nitka-User and the body name different users.", code="two_users", param="user")
     user = header if header is not None else named
     if user is None:
         raise Refusal("The user is missing: send X-Nitka-User, or the field user.", code="missing_user", param="user")
     return User(user, caller.tenant)
+
+
+async def visitor_of(request: Request, caller: Caller) -> str:
+    """The id of the visitor whose token came along. Raises `Refusal`."""
+    token = request.headers.get(VISITOR)
+    if not token:
+        raise Refusal("A widget's key needs X-Nitka-Visitor.", status=401, code="invalid_visitor")
+    id: str = await request.app.state.service.access.visitor(caller, token)
+    return id
 
 
 def header_text(request: Request, name: str) -> str | None:
@@ -238,10 +260,27 @@ def header_text(request: Request, name: str) -> str | None:
         raise Refusal(f"The header {name} is not UTF-8.", code="bad_header", param=name) from None
 
 
+def _user_token(request: Request, caller: Caller) -> UserToken | None:
+    """What the user token of a request says; None where there is none. Raises `Refusal`."""
+    token = request.headers.get(USER_TOKEN)
+    return None if token is None else user_tokens.read(token, caller.signing, request.app.state.service.clock())
+
+
 def _from_its_pages(request: Request, caller: Caller) -> None:
-    if request.headers.get("origin") not in caller.origins:
+    site = request.headers.get("origin") or _own_site(request, caller)
+    if site not in caller.origins:
         raise Refusal("This key does not work from here.", status=403, code="wrong_origin")
-    request.state.allow_origin = request.headers["origin"]
+    request.state.allow_origin = site
+
+
+def _own_site(request: Request, caller: Caller) -> str | None:
+    """The origin of a page that this server itself serves: browsers name none with a GET to where the page is from
+    (Fetch, 3.2), but say that it is so (`Sec-Fetch-Site`, which no script can set).
+    """
+    if request.headers.get("sec-fetch-site") != "same-origin":
+        return None
+    host = request.headers.get("host", "")
+    return next((site for site in caller.origins if site.partition("://")[2] == host), None)
 
 
 def _visitor_place(caller: Caller) -> Place:
@@ -249,7 +288,7 @@ def _visitor_place(caller: Caller) -> Place:
 
 
 def _visitor_id(body: bytes) -> str:
-    return f"visitor:{body.decode()}"
+    return f"{user_tokens.VISITOR}{body.decode()}"
 
 
 def _opened(key: SealKey, token: str, place: Place) -> bytes:

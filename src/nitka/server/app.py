@@ -13,7 +13,7 @@ from functools import partial
 from fastapi import APIRouter, FastAPI
 
 from nitka.app import Nitka
-from nitka.server import chat, errors, health, loops, me, mine, native, parsing, responses, visitors
+from nitka.server import chat, errors, health, loops, me, mine, native, parsing, responses, visitors, widget
 from nitka.server.access import Access
 from nitka.server.edge import Edge
 from nitka.server.metrics import Meter, Metered
@@ -31,6 +31,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     chat.router,
     responses.router,
     visitors.router,
+    widget.router,
     native.router,
     loops.router,
     parsing.router,

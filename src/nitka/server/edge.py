@@ -26,7 +26,9 @@ log = logging.getLogger("nitka.server.access")
 errors = logging.getLogger("nitka.server.errors")
 
 UNKNOWN = "-"  # in place of a template: no route has this address
-ALLOWED_HEADERS = "authorization, content-type, idempotency-key, last-event-id, x-nitka-session, x-nitka-visitor"
+ALLOWED_HEADERS = (
+    "authorization, content-type, idempotency-key, last-event-id, x-nitka-session, x-nitka-visitor, x-nitka-user-token"
+)
 EXPOSED_HEADERS = "x-request-id, x-nitka-receipt, retry-after"
 PREFLIGHT_SECONDS = 600
 

@@ -5,7 +5,9 @@ stretching, since nothing is there to be guessed; beside it, sealed with the sys
 tenant and what the key may do. The key itself is shown once and kept nowhere.
 
 * `nk_`: secret, for a server of the tenant's.
-* `pk_`: public, for a widget in a page: it speaks only for visitors it made itself, from the origins it names.
+* `pk_`: public, for a widget in a page: it speaks only for visitors it made itself, from the origins it names. With it
+  comes a signing secret, `ws_`, for the server of those pages: what is signed with it speaks for a user. Unlike a key
+  it must be there to be used, so it lies in what is sealed. A key from before there were any has none.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -30,6 +32,7 @@ SCOPES = ("turns", "read", "admin", "parse", "metrics", "widget")
 """turns: hold conversations. read: see what is kept. admin: change, export and forget it. parse: the watch. metrics:
 the numbers of the whole server. widget: what a public key may do."""
 
+SIGNING = "ws_"
 RATE = 600
 SECRET_BYTES = 32
 MAX_NAME = 100
@@ -47,6 +50,7 @@ class Grant:
     origins: tuple[str, ...] = ()  # of a widget: "https://shop.example"
     rate: int = RATE
     until: int = 0  # milliseconds since 1970; 0: it does not expire
+    signing: str = field(default="", repr=False)  # of a widget: what its host signs user tokens with
 
 
 def grant_of(
@@ -97,6 +101,11 @@ def origin(value: str) -> str:
 def secret_of(kind: KeyKind, randomness: bytes) -> str:
     """A key from 32 random bytes."""
     return PREFIXES[kind] + base64.urlsafe_b64encode(randomness).rstrip(b"=").decode()
+
+
+def signing_of(randomness: bytes) -> str:
+    """A signing secret from 32 random bytes."""
+    return SIGNING + base64.urlsafe_b64encode(randomness).rstrip(b"=").decode()
 
 
 def hash_of(secret: str) -> bytes:

@@ -136,6 +136,7 @@ ENGLISH = Texts(
     copied="Copied: rows: {count}. The same root keys open it. Point NITKA_STORE to it, and use the old one no more.",
     no_api_keys="There is no API key yet, so nobody can call: make one with `nitka keys create --scope turns`.",
     api_key_made="An API key, {id}; it is shown only now:",
+    signing_made="Its signing secret, for the server of your pages alone; it is shown only now:",
     api_key_revoked="Revoked: {id}.",
     no_such_api_key="There is no API key with this id; `nitka keys list` shows them.",
     good="ok",

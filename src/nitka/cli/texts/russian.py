@@ -181,6 +181,7 @@ RUSSIAN = Texts(
     ),
     no_api_keys="Ключей API ещё нет, и обратиться никто не может: создайте ключ, `nitka keys create --scope turns`.",
     api_key_made="Ключ API, {id}; его видно только сейчас:",
+    signing_made="Секрет для подписи, только для сервера ваших страниц; его видно только сейчас:",
     api_key_revoked="Отозван: {id}.",
     no_such_api_key="Ключа API с таким номером нет; список показывает `nitka keys list`.",
     good="хорошо",

@@ -115,6 +115,7 @@ class Texts:
     # serve, API keys
     no_api_keys: str
     api_key_made: str
+    signing_made: str
     api_key_revoked: str
     no_such_api_key: str
 
