@@ -26,10 +26,12 @@ JSON = st.recursive(
 NAMES = st.sampled_from(
     "role content text type messages user metadata session_id tools stream n nitka receipt model input conversation "
     "previous_response_id instructions store image_url file filename tool_calls tool_call_id id function name "
-    "arguments max_tokens".split()
+    "arguments max_tokens call_id output parameters tool_choice".split()
 )
 NEAR = st.recursive(
-    JSON | st.sampled_from(("user", "assistant", "system", "tool", "text", "image_url", "s", "anna", 1, True)),
+    JSON
+    | st.sampled_from(("user", "assistant", "system", "tool", "text", "image_url", "s", "anna", 1, True))
+    | st.sampled_from(("function", "function_call", "function_call_output", "reasoning", "call_1")),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5),
     max_leaves=25,
 )

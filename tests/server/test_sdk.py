@@ -267,12 +267,12 @@ def test_a_response_that_was_cut_short_says_so(stage: Stage, client: OpenAI) -> 
         {"tools": [{"type": "web_search"}]},
         {"background": True},
         {"extra_body": {"prompt": {"id": "p"}}},
-        {"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
+        {"tools": [{"type": "custom", "name": "c"}]},
+        {"input": [{"type": "item_reference", "id": "msg_1"}]},
+        {"input": [{"type": "computer_call_output", "call_id": "c", "output": {}}]},
     ],
 )
-def test_what_no_text_turn_can_do_is_refused_and_not_dropped(
-    stage: Stage, client: OpenAI, options: dict[str, Any]
-) -> None:
+def test_what_no_turn_can_do_is_refused_and_not_dropped(stage: Stage, client: OpenAI, options: dict[str, Any]) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(**{"model": "m", "input": "hi", **options})
     assert caught.value.code in ("unsupported_parameter", "unsupported_item")

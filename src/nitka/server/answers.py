@@ -90,6 +90,12 @@ def full(receipt: Receipt, ignored: int = 0) -> dict[str, Any]:
     return {**asdict(receipt), "used": receipt.used, "ignored": ignored}
 
 
+def message_of(value: Body, field: str = "message") -> Body:
+    """What an answer, or a chunk of one ("delta"), says."""
+    said = _choice(value).get(field)
+    return said if isinstance(said, Mapping) else {}
+
+
 def _choice(value: Body) -> Body:
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None

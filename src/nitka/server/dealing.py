@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from nitka.errors import BadInput
+from nitka.conversation import Thread
+from nitka.errors import BadInput, Forgotten
 from nitka.models.think import strip_think
 from nitka.server import answers
 from nitka.server.answers import Heard
@@ -40,6 +41,7 @@ class Manner:
     key: str | None = None
     is_again: bool = False  # a delivery of which nothing is known here
     replace_last: bool = False
+    replaces: int | None = None  # the row from which on this turn takes the place of what there is
     private: Private = False
 
 
@@ -60,6 +62,8 @@ class Deal:
     replayed: bool = False
     written: bool = False
     seq: int = field(default=-1)  # of the turn's first row, as far as it is known
+    thread: Thread | None = None  # the session as it lives in this turn
+    life: bytes = b""  # the incarnation that the session must have, where the turn began in an earlier call
 
     async def whole(self) -> dict[str, Any]:
         """The answer. Raises `NitkaError`; then nothing was written."""
@@ -130,7 +134,7 @@ class Deal:
         self._refuse_giant(heard)
 
     async def _block(self) -> TurnBlock:
-        replaces = await self._last() if self.manner.replace_last else None
+        replaces = await self._last() if self.manner.replace_last else self.manner.replaces
         limits = self.shared.limits
         total = limits.budget - self.asked.media * MEDIA_TOKENS
         answer = min(self.room, limits.budget // 2) if self.room else min(limits.answer_tokens, limits.budget // 4)
@@ -149,6 +153,9 @@ class Deal:
     def _begin(self, turn: Turn) -> list[ChatMessage]:
         """The messages to send, with this turn's traffic; none for a turn that was stored before."""
         if turn.opened is not None:
+            self.thread = turn.opened.thread
+            if self.life not in (b"", self.thread.incarnation):
+                raise Forgotten("The session.")
             self.seq = turn.opened.pair[0].message.seq if turn.stored else turn.opened.top
         if turn.stored:
             return []
@@ -165,7 +172,8 @@ class Deal:
 
     async def _before(self) -> str | None:
         """The answer to this very question, if it was the last one and its delivery comes again."""
-        if not self.manner.is_again or self.manner.replace_last or self.manner.private:
+        manner = self.manner
+        if not manner.is_again or manner.replace_last or manner.replaces is not None or manner.private:
             return None
         pair = await self.shared.nitka.history(self.user, self.session, limit=2)
         if len(pair) < 2 or pair[0].role != "user" or pair[0].text != self.asked.text:

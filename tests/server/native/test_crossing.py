@@ -29,6 +29,9 @@ CALLS: dict[tuple[str, str], Any] = {
     ("POST", "/v1/chat/completions"): CHAT,
     ("GET", "/v1/models"): None,
     ("POST", "/v1/responses"): {"input": "And what did we say?", "conversation": "web-1"},
+    ("GET", "/v1/responses/{response_id}"): None,
+    ("GET", "/v1/responses/{response_id}/input_items"): None,
+    ("DELETE", "/v1/responses/{response_id}"): None,
     ("POST", "/v1/visitors"): {},
     ("POST", "/v1/turns"): TURN,
     ("POST", "/v1/turns/open"): TURN,
@@ -76,13 +79,14 @@ async def kept(house: House) -> AsyncIterator[tuple[House, dict[str, str]]]:
     await house.nitka.link("telegram", "8817", User("anna", "shop"))
     (fact, *_) = await house.nitka.facts(User("anna", "shop"))
     token = (await house.post("/v1/turns/open", {"text": f"Of {SECRET}"})).json()["token"]
-    yield house, {"token": token, "fact": fact.id}
+    made = (await house.post("/v1/responses", {"input": f"A response for {SECRET}"}, session="web-2")).json()
+    yield house, {"token": token, "fact": fact.id, "response_id": made["id"]}
 
 
 async def called(house: House, method: str, path: str, names: dict[str, str], key: str, body: Any) -> Any:
     content = json.dumps(body)
     for name, value in names.items():
-        content = content.replace("{" + name + "}", value)
+        content, path = content.replace("{" + name + "}", value), path.replace("{" + name + "}", value)
     headers: dict[str, Any] = house.headers(key=key) | {"Content-Type": b"application/json"}
     if path == "/v1/me":
         del headers["X-Nitka-Session"]
