@@ -24,7 +24,7 @@ def routes() -> Iterator[tuple[str, str]]:
     """Method and path of every route that is not open by design."""
     for route in (route for router in ROUTERS for route in router.routes):
         assert isinstance(route, APIRoute)
-        if route.path not in OPEN:
+        if route.path not in OPEN and not route.path.startswith("/inspector"):  # its sign-in: test_inspector.py
             yield from ((method, route.path) for method in route.methods or ())
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from fastapi import APIRouter, FastAPI
 
 from nitka.app import Nitka
-from nitka.server import chat, errors, health, loops, me, mine, native, parsing, responses, visitors, widget
+from nitka.server import chat, errors, health, inspector, loops, me, mine, native, parsing, responses, visitors, widget
 from nitka.server.access import Access
 from nitka.server.edge import Edge
 from nitka.server.metrics import Meter, Metered
@@ -38,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     me.router,
     mine.router,
     health.router,
+    inspector.router,
 )
 
 
