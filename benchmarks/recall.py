@@ -38,6 +38,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nitka.layers.recall import (
+    Bearing,
     Index,
     Query,
     from_bytes,
@@ -45,6 +46,7 @@ from nitka.layers.recall import (
     installed,
     passages,
     quote,
+    read_question,
     search,
     segment,
     to_bytes,
@@ -260,9 +262,10 @@ class Costs:
         begun = time.perf_counter()
         found = search(talk.index, asked, k=10, budget=BUDGET)
         self.seconds.append(time.perf_counter() - begun)
-        wanted = understand(asked, talk.index, installed()).keys
+        wanted = understand(read_question(asked, installed()), asked.asker, talk.index).keys
         texts = {hit: talk.rows[hit.n].text[hit.start : hit.end] for hit in found.hits}
-        cuts = {hit: quote(text, wanted, hit.allowed) for hit, text in texts.items()}
+        bearing = Bearing(wanted, installed())
+        cuts = {hit: quote(text, bearing, hit.allowed) for hit, text in texts.items()}
         self.whole.append(sum(map(len, texts.values())))
         self.shown.append(sum(map(len, cuts.values())))
         self.turns.append(len({hit.n for hit in found.hits}))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -23,12 +23,12 @@ from nitka.conversation import FACTS, RECALL, Said, Vault, said
 from nitka.errors import Forgotten, NitkaError
 from nitka.facts import Kept
 from nitka.layers.facts import Category
-from nitka.layers.recall import Hit, Index, Query, installed, rank_facts, search
+from nitka.layers.recall import Asked, Bearing, Hit, Index, Query, installed, rank_facts, read_question, search
 from nitka.layers.recall.segment import Array
 from nitka.models.embed import Embedder
 from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail
 from nitka.recalling.shelf import opened, read_ledger, rows_of
-from nitka.recalling.shown import alive, as_passages, as_recalled, asked_for, within
+from nitka.recalling.shown import alive, as_passages, as_recalled, within
 from nitka.store.port import FoldRow, Look
 from nitka.types import Limits, Passage, Recalled, Tag
 from nitka.vault.codec import session_tag
@@ -217,35 +217,40 @@ class Asker:
             before=wanted.before,
             elsewhere=wanted.recall == "user",
         )
-
-        if ready.facts is not None:
-            ready.ranked = await asyncio.to_thread(self._ranked, vault, query, *ready.facts)
-        if not (indexes := ready.indexes()):
-            return
-        hits = await asyncio.to_thread(self._searched, query, indexes, K)
+        asked, hits = await asyncio.to_thread(self._looked, vault, query, ready)
         numbers = {n for hit in hits for n in (hit.n, hit.n + 1 - 2 * (hit.seq % 2))}
         rows = await rows_of(vault, owner, numbers) if hits else {}
-        ready.recalled = await asyncio.to_thread(self._shown, vault, hits, rows, wanted.text, here) if rows else ()
+        count = owner.recent.counting(vault.count)
+        ready.recalled = await asyncio.to_thread(self._shown, hits, rows, asked, here, count) if rows else ()
 
-    def _ranked(self, vault: Vault, query: Query, kept: Sequence[Kept], made: Index) -> tuple[Passage, ...]:
+    def _looked(self, vault: Vault, query: Query, ready: Ready) -> tuple[Asked, list[Hit]]:
+        """Ranks the facts, and returns what was found of passages."""
+        asked = read_question(query, installed())
+        if ready.facts is not None:
+            ready.ranked = self._ranked(vault, query, asked, *ready.facts)
+        return asked, self._searched(query, asked, ready.indexes(), K)
+
+    def _ranked(
+        self, vault: Vault, query: Query, asked: Asked, kept: Sequence[Kept], made: Index
+    ) -> tuple[Passage, ...]:
         related = self.embedder.related if self.embedder is not None else 1.0
-        asked = replace(query, session=None, before=None)
-        places = rank_facts(made, asked, k=MOST_FACTS, related=related, fill=len(kept) <= FEW_FACTS)
+        anywhere = replace(query, session=None, before=None)
+        few = len(kept) <= FEW_FACTS
+        places = rank_facts(made, anywhere, k=MOST_FACTS, related=related, fill=few, asked=asked)
         texts = [facts_of.said_of(kept[place].fact) for place in places]
         return tuple(map(Passage, _fitting(texts, self.limits.facts_tokens, vault)))
 
-    def _searched(self, query: Query, indexes: Sequence[Index], k: int) -> list[Hit]:
+    def _searched(self, query: Query, asked: Asked, indexes: Sequence[Index], k: int) -> list[Hit]:
         alike = self.embedder.alike if self.embedder is not None else 1.0
-        found = [hit for one in indexes for hit in search(one, query, k=k, alike=alike).hits]
+        found = [hit for one in indexes for hit in search(one, query, k=k, alike=alike, asked=asked).hits]
         return sorted(found, key=lambda hit: -hit.score)[:k]
 
     def _shown(
-        self, vault: Vault, hits: Sequence[Hit], rows: Mapping[int, Said], text: str, here: Tag
+        self, hits: Sequence[Hit], rows: Mapping[int, Said], asked: Asked, here: Tag, count: Callable[[str], int]
     ) -> tuple[Passage, ...]:
         budget = self.limits.recall_tokens
-        allowed = within(alive(hits, rows), rows, budget, vault.count)
-        question = asked_for(text, installed())
-        return as_passages(allowed, rows, question, session=here, budget=budget, count=vault.count)
+        allowed = within(alive(hits, rows), rows, budget, count)
+        return as_passages(allowed, rows, Bearing(asked.keys, installed()), session=here, budget=budget, count=count)
 
     async def search(
         self, vault: Vault, owner: Owner, query: Query, *, session: str | None, k: int, budget: int | None
@@ -269,10 +274,11 @@ class Asker:
                 await self._vector(self.embedder, query.text, ready)
             except NitkaError as error:
                 log.warning("recall: vector failed (%s)", type(error).__name__)
-        asked = replace(query, vector=ready.vector, session=here.hex() if here else None, elsewhere=here is None)
-        hits = await asyncio.to_thread(self._searched, asked, ready.indexes(), k)
+        query = replace(query, vector=ready.vector, session=here.hex() if here else None, elsewhere=here is None)
+        asked = await asyncio.to_thread(read_question, query, installed())
+        hits = await asyncio.to_thread(self._searched, query, asked, ready.indexes(), k)
         rows = await rows_of(vault, owner, {hit.n for hit in hits})
-        return await asyncio.to_thread(_recalled, hits, rows, query.text, budget)
+        return await asyncio.to_thread(_recalled, hits, rows, asked, budget)
 
     @property
     def _name(self) -> str:
@@ -302,6 +308,6 @@ def _fitting(texts: Sequence[str], budget: int, vault: Vault) -> list[str]:
     return kept
 
 
-def _recalled(hits: Sequence[Hit], rows: Mapping[int, Said], text: str, budget: int | None) -> tuple[Recalled, ...]:
+def _recalled(hits: Sequence[Hit], rows: Mapping[int, Said], asked: Asked, budget: int | None) -> tuple[Recalled, ...]:
     allowed = within(alive(hits, rows), rows, budget, len, frame=0)
-    return as_recalled(allowed, rows, asked_for(text, installed()))
+    return as_recalled(allowed, rows, Bearing(asked.keys, installed()))

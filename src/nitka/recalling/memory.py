@@ -11,14 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nitka.conversation import FACTS, RECALL, Said, Vault
 from nitka.errors import Damaged
 from nitka.facts import Facts, Kept, said_of
 from nitka.layers.facts import Category
-from nitka.layers.recall import Index, Lemmas, Segment, facts_index, index, installed, passages, plain, segment
+from nitka.layers.recall import (
+    Index,
+    Lemmas,
+    Segment,
+    facts_index,
+    index,
+    installed,
+    join,
+    passages,
+    plain,
+    segment,
+    without,
+)
 from nitka.layers.recall.index import NEWEST
 from nitka.layers.recall.ledger import Ledger
 from nitka.recalling.shelf import kind_of, opened_part, read_ledger, read_pieces
@@ -40,16 +52,21 @@ class Memory:
     ledger: Ledger
     segments: Mapping[int, Segment]
     index: Index
+    bytes: int  # about how much room it takes
 
     @property
     def lacking(self) -> int:
         """Passages that are not in the index: of segments that do not open, or wait to be made anew."""
         return max(0, min(self.ledger.size, NEWEST) - len(self.index))
 
-    @property
-    def bytes(self) -> int:
-        """About how much room it takes."""
-        return _bytes(self.index) + sum(map(_bytes, self.segments.values())) + 4_096
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tail:
+    """Rows (by n) that no ledger has read yet, as one segment and ready to be searched."""
+
+    rows: frozenset[int] = frozenset()
+    segment: Segment | None = None
+    index: Index | None = None
 
 
 async def dictionaries() -> None:
@@ -133,7 +150,8 @@ class Memories:
         lemmas = installed().name
         usable = [made for made in segments.values() if made.lemmas == lemmas]
         whole = index([made if made.embedder in ("", self._embedder) else plain(made) for made in usable])
-        return Memory(ledger=ledger, segments=segments, index=whole)
+        size = _bytes(whole) + sum(map(_bytes, segments.values())) + 4_096
+        return Memory(ledger=ledger, segments=segments, index=whole, bytes=size)
 
     def _keep(self, vault: Vault, owner: Owner, memory: Memory) -> None:
         epoch = memory.ledger.epoch
@@ -182,18 +200,22 @@ async def tail(vault: Vault, owner: Owner, ledger: Ledger, rows: Mapping[int, Sa
     """
     if not rows:
         return None
-    cache, lemmas = vault.keychain.cache, installed()
-    before: dict[int, Segment] = dict(cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) or {})
-    cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, before, size=0)
-    new = [said for n, said in sorted(rows.items()) if n not in before]
-    made = await asyncio.to_thread(_each, new, lemmas) if new else {}
-    now = {n: before[n] if n in before else made[n] for n in rows}
-    if cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) is before:  # not dropped meanwhile
-        size = sum(map(_bytes, now.values()))
-        cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, now, size=size)
-    return index(list(now.values()))
+    cache = vault.keychain.cache
+    held: Tail = cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) or Tail()
+    if held.rows == rows.keys():
+        return held.index
+    cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, held, size=0)
+    made = await asyncio.to_thread(_tail, held, rows, installed())
+    if cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) is held:  # not dropped meanwhile
+        size = sum(_bytes(part) for part in (made.segment, made.index) if part is not None)
+        cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, made, size=size)
+    return made.index
 
 
-def _each(rows: Sequence[Said], lemmas: Lemmas) -> dict[int, Segment]:
-    """A segment a row."""
-    return {said.message.n: segment(passages([said.message], session=said.tag.hex()), lemmas) for said in rows}
+def _tail(held: Tail, rows: Mapping[int, Said], lemmas: Lemmas) -> Tail:
+    new = [rows[n] for n in sorted(rows.keys() - held.rows)]
+    found = [piece for one in new for piece in passages([one.message], session=one.tag.hex())]
+    gone = held.rows - rows.keys()
+    parts = [without(held.segment, gone) if gone else held.segment] if held.segment is not None else []
+    whole = join([*parts, segment(found, lemmas)])
+    return Tail(rows=frozenset(rows), segment=whole, index=index([whole]))

@@ -14,15 +14,15 @@ from datetime import date
 import numpy as np
 
 from nitka.conversation import Said
-from nitka.layers.recall import Hit, Lemmas, Stretch, quote, together
+from nitka.layers.recall import Bearing, Hit, Stretch, quote, together
 from nitka.layers.recall.passages import local_day
 from nitka.layers.recall.search import share
-from nitka.layers.recall.segment import Array
-from nitka.layers.recall.words import keys, terms
 from nitka.types import Passage, Recalled, Tag
 
-PAIR_CHARS = 160  # of the other row of a turn
+PAIR_CHARS = 160  # of the other row of a turn,
+PAIR_LOOKED_AT = 4_000  # from its beginning: it is a help, and may be a book
 FRAME_TOKENS = 8  # of a passage, about: what sets it apart from the next
+LINE_TOKENS = 4  # of a row in it: who speaks, the line's end
 
 Count = Callable[[str], int]
 
@@ -57,80 +57,79 @@ def within(
 
 
 def as_passages(
-    hits: Sequence[Hit], rows: Mapping[int, Said], question: Array, *, session: Tag, budget: int, count: Count
+    hits: Sequence[Hit], rows: Mapping[int, Said], bearing: Bearing, *, session: Tag, budget: int, count: Count
 ) -> tuple[Passage, ...]:
     """The hits (best first, with their allowances) as passages of a request, best first, within a budget of tokens."""
     by_place = {(said.tag.hex(), said.message.seq): said for said in rows.values()}
     rank = {hit: place for place, hit in enumerate(hits)}
     groups = sorted(together(hits), key=lambda group: min(rank[hit] for hit in group.hits))
-    shown: list[Passage] = []
+    shown: list[tuple[Passage, int]] = []
     used = 0
     for group in groups:
-        passage = _passage(group, by_place, question, session, pairs=False)
-        cost = _cost(passage, count)
+        passage, cost = _passage(group, by_place, bearing, session, count, pairs=False)
         if used + cost > budget:
             break
-        shown.append(passage)
+        shown.append((passage, cost))
         used += cost
     for place, group in enumerate(groups[: len(shown)]):
-        fuller = _passage(group, by_place, question, session, pairs=True)
-        more = _cost(fuller, count) - _cost(shown[place], count)
+        fuller, cost = _passage(group, by_place, bearing, session, count, pairs=True)
+        more = cost - shown[place][1]
         if used + more <= budget:
-            shown[place] = fuller
+            shown[place] = (fuller, cost)
             used += more
-    return tuple(shown)
-
-
-def _cost(passage: Passage, count: Count) -> int:
-    return count(passage.text) + count(passage.label) + FRAME_TOKENS
+    return tuple(passage for passage, _ in shown)
 
 
 def _passage(
-    group: Stretch, rows: Mapping[tuple[str, int], Said], question: Array, session: Tag, *, pairs: bool
-) -> Passage:
+    group: Stretch, rows: Mapping[tuple[str, int], Said], bearing: Bearing, session: Tag, count: Count, *, pairs: bool
+) -> tuple[Passage, int]:
+    """A stretch as a passage, and its tokens: counted row by row, since rows come again and their sizes are known."""
     lines: list[str] = []
     shown: list[Said] = []
+    cost = FRAME_TOKENS
     for seq in range(group.first, group.last + 1):
         said = rows.get((group.session, seq))
         if said is None:
             continue
         hits = sorted((hit for hit in group.hits if hit.seq == seq), key=lambda hit: hit.start)
         if hits:
-            text = _quoted(said.message.text, hits, question)
+            text = _quoted(said.message.text, hits, bearing)
         elif pairs:
-            text = quote(said.message.text, question, PAIR_CHARS)
+            text = quote(said.message.text[:PAIR_LOOKED_AT], bearing, PAIR_CHARS)
         else:
             continue
         lines.append(f"{said.message.role}: {text}")
+        cost += count(text) + LINE_TOKENS
         shown.append(said)
     here = group.session == session.hex()
     first, last = shown[0].message.seq, shown[-1].message.seq
     day = date.fromordinal(local_day(shown[0].message.at, shown[0].message.zone)).isoformat()
     numbers = (f"#{first}" if first == last else f"#{first}–{last}") if here else ""
-    return Passage(
+    passage = Passage(
         "\n".join(lines),
         label=f"{day} {numbers}".strip(),
         first=first if here else None,
         last=last if here else None,
     )
+    return passage, cost + count(passage.label)
 
 
-def _quoted(text: str, hits: Sequence[Hit], question: Array) -> str:
+def _quoted(text: str, hits: Sequence[Hit], bearing: Bearing) -> str:
     """What may be shown of a row, with a mark wherever words are missing."""
     pieces: list[str] = []
     end = 0
     for hit in hits:
-        piece = quote(text[hit.start : hit.end], question, hit.allowed)
+        piece = quote(text[hit.start : hit.end], bearing, hit.allowed)
         pieces.append(f"… {piece}" if text[end : hit.start].strip() else piece)
         end = hit.end
     return " ".join(pieces) + (" …" if text[end:].strip() else "")
 
 
-def as_recalled(hits: Sequence[Hit], rows: Mapping[int, Said], question: Array) -> tuple[Recalled, ...]:
+def as_recalled(hits: Sequence[Hit], rows: Mapping[int, Said], bearing: Bearing) -> tuple[Recalled, ...]:
     """The hits as the caller sees them, best first."""
     return tuple(
         Recalled(
-            text=quote(rows[hit.n].message.text[hit.start : hit.end], question, hit.allowed),
+            text=quote(rows[hit.n].message.text[hit.start : hit.end], bearing, hit.allowed),
             session=rows[hit.n].session,
             seq=hit.seq,
             role=rows[hit.n].message.role,
@@ -139,8 +138,3 @@ def as_recalled(hits: Sequence[Hit], rows: Mapping[int, Said], question: Array) 
         )
         for hit in hits
     )
-
-
-def asked_for(text: str, lemmas: Lemmas) -> Array:
-    """The terms of a question, for `quote`."""
-    return np.unique(keys(terms(text, lemmas)))

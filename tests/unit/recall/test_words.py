@@ -94,3 +94,19 @@ def test_a_surrogate_alone_is_no_reason_to_fail() -> None:
 
 
 KEY_OF_RYE, KEY_OF_MUKA = 640093779, 581443775
+
+
+# Every letter of these scripts, and those a mark or a dotless i turn into something else.
+PLAIN = "".join(map(chr, [*range(0x20, 0x300), *range(0x370, 0x590), *range(0x2000, 0x2070)])) + "е\u0308и\u0306İıẞ"
+
+
+@given(st.text(alphabet=PLAIN, max_size=60))
+def test_the_short_way_through_plain_scripts_finds_the_same_words(text: str) -> None:
+    """What Python's own letters and digits give is what Unicode's classes give."""
+    marked = words(f"{text} \u0e01")  # a Thai letter takes the long way
+    assert words(text) == marked[:-1]
+
+
+def test_every_character_of_plain_scripts_is_a_letter_or_digit_for_both() -> None:
+    for char in PLAIN:
+        assert words(f"{char} \u0e01")[:-1] == words(char), hex(ord(char))

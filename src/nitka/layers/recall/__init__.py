@@ -1,10 +1,10 @@
 """Recall: passages and facts found again by words and by meaning, in one person's memory, in RAM.
 
-    made = segment(passages(messages, session="web-1"), lemmas)         # a fold step; `to_bytes(made)` is sealed and
-    stored made = with_vectors(made, embedder_output, embedder.name)           # later, when there is time memory =
-    index([from_bytes(data) for data in opened])               # once a load found = search(memory, Query(text=question,
-    vector=v, asker="user"), k=10, budget=1_500) rows = together(found.hits)                                         #
-    which rows to read, then `quote` what is too long
+    made = segment(passages(messages, session="web-1"), lemmas)  # a fold step; `to_bytes(made)` is sealed and stored
+    made = with_vectors(made, vectors, embedder.name)            # later, when there is time
+    memory = index([from_bytes(data) for data in opened])        # once a load
+    found = search(memory, Query(text=question, vector=vector, asker="user"), k=10, budget=1_500)
+    rows = together(found.hits)                                  # which rows to read, then `quote` what is too long
 
 Everything here is pure but `installed()`, which loads dictionaries once a process. Nothing keeps a text.
 """
@@ -20,8 +20,8 @@ from nitka.layers.recall.facts import (
 from nitka.layers.recall.index import Index, index
 from nitka.layers.recall.lemmas import Lemmas, Whole, installed
 from nitka.layers.recall.passages import Passage, passages
-from nitka.layers.recall.query import Query, Wanted, understand
-from nitka.layers.recall.quote import quote
+from nitka.layers.recall.query import Asked, Query, Wanted, read_question, understand
+from nitka.layers.recall.quote import Bearing, quote
 from nitka.layers.recall.search import Found, Hit, Stretch, search, together
 from nitka.layers.recall.segment import (
     Segment,
@@ -36,6 +36,8 @@ from nitka.layers.recall.segment import (
 )
 
 __all__ = [
+    "Asked",
+    "Bearing",
     "Found",
     "Hit",
     "Index",
@@ -57,6 +59,7 @@ __all__ = [
     "plain",
     "quote",
     "rank_facts",
+    "read_question",
     "search",
     "segment",
     "to_bytes",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nitka.layers.recall.index import Index, index
 from nitka.layers.recall.lemmas import Lemmas, installed
-from nitka.layers.recall.query import Query, understand
+from nitka.layers.recall.query import Asked, Query, read_question, understand
 from nitka.layers.recall.search import search
 from nitka.layers.recall.segment import Segment, eight_bits, with_vectors
 from nitka.layers.recall.words import keys, terms
@@ -127,18 +127,21 @@ def rank_facts(
     k: int = 10,
     related: float = inf,
     fill: bool = False,
+    asked: Asked | None = None,
 ) -> tuple[int, ...]:
     """Numbers of the at most `k` facts that bear on the question, best first; none for a greeting.
 
     `related` is the cosine from which this embedder's fact bears on a question (`Embedder.related`). With `fill`, the
     other facts follow, the newest (of the highest number) first: for a person of few facts, where sharing no word says
-    little. Pass a `facts_index` where there are many: reading words costs about half a millisecond a statement.
+    little. Pass a `facts_index` where there are many: reading words costs about half a millisecond a statement, and
+    `asked` where the question was read before.
     """
+    asked = asked or read_question(query, installed())
     if not isinstance(statements, Index):
         made = fact_segment(statements)
         statements = index([made if vectors is None else with_vectors(made, vectors, "given")])
-    hits = tuple(hit.n for hit in search(statements, query, k=k, alike=related).hits)
-    if not fill or understand(query, statements, installed()).empty:
+    hits = tuple(hit.n for hit in search(statements, query, k=k, alike=related, asked=asked).hits)
+    if not fill or understand(asked, query.asker, statements).empty:
         return hits
     rest = sorted(set(statements.columns["n"].tolist()) - set(hits), reverse=True)
     return (*hits, *rest)[:k]

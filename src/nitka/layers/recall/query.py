@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +19,9 @@ from nitka.layers.recall.index import Index
 from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import local_day
 from nitka.layers.recall.segment import Array
-from nitka.layers.recall.words import fold, function_words, is_latin, keys, languages_of, terms, words
+from nitka.layers.recall.words import Word, fold, function_words, keys, read, terms, terms_of, without_formulas, words
+
+NONE = keys(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,8 +45,25 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """A question as it was read, whichever index it is put to."""
+
+    words: tuple[tuple[str, Array], ...]  # each in lower case, and its keys
+    folded: frozenset[str]
+    me: bool  # whether the one who asks names himself, or
+    you: bool  # the other
+    spans: tuple[Span, ...]
+    dated: Array  # keys of the words that name a date
+
+    @property
+    def keys(self) -> Array:
+        """The keys of all its words."""
+        return _united(self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wanted:
-    """A question, understood. `speakers` are numbers in the index; `spans` the dates it names."""
+    """A question, understood by one index. `speakers` are numbers in the index; `spans` the dates it names."""
 
     keys: Array
     speakers: tuple[int, ...]
@@ -55,32 +75,50 @@ class Wanted:
         return not len(self.keys) and not self.spans
 
 
-def understand(query: Query, index: Index, lemmas: Lemmas) -> Wanted:
-    """What the question asks for, in the index's own numbers."""
-    found = words(query.text[:LOOKED_AT])
-    named = _named(found, query.asker, index)
-    names = {word for name in index.speakers for word in words(name)}
-    wanted = np.unique(keys(terms(" ".join(word for word in found if word not in names), lemmas)))
+def read_question(query: Query, lemmas: Lemmas) -> Asked:
+    """Reads the question: nearly all that a search in a small memory costs, so once for all indexes."""
+    found = read(query.text[:LOOKED_AT])
     spans, said = read_dates(query.text, local_day(query.now, query.zone) if query.now else None)
-    # Words of a date are looked for where somebody used them; where nobody did, the date has already spoken.
-    dated = np.unique(keys(terms(said, lemmas)))
-    unused = dated[~index.knows(dated)]
-    return Wanted(keys=np.setdiff1d(wanted, unused), speakers=named if len(named) == 1 else (), spans=spans)
+    return Asked(
+        words=tuple((word.text, keys(terms_of(word, lemmas))) for word in without_formulas(found)),
+        folded=frozenset(word.folded for word in found),
+        me=_says(found, "i"),
+        you=_says(found, "you"),
+        spans=spans,
+        dated=np.unique(keys(terms(said, lemmas))) if said else NONE,
+    )
 
 
-def _named(found: list[str], asker: str, index: Index) -> tuple[int, ...]:
+def understand(asked: Asked, asker: str, index: Index) -> Wanted:
+    """What the question asks for, in the index's own numbers."""
+    named = _named(asked, asker, index)
+    names = {word for name in index.speakers for word in words(name)}
+    wanted = _united([(word, own) for word, own in asked.words if word not in names])
+    if len(asked.dated):
+        # Words of a date are looked for where somebody used them; where nobody did, the date has already spoken.
+        wanted = np.setdiff1d(wanted, asked.dated[~index.knows(asked.dated)])
+    return Wanted(keys=wanted, speakers=named if len(named) == 1 else (), spans=asked.spans)
+
+
+def _united(found: Sequence[tuple[str, Array]]) -> Array:
+    return np.unique(np.concatenate([own for _, own in found])) if found else NONE
+
+
+def _named(asked: Asked, asker: str, index: Index) -> tuple[int, ...]:
     """Numbers of the speakers a question names, by name or by pronoun."""
-    spoken = {fold(word) for word in found}
-    by_name = {i for i, name in enumerate(index.speakers) if name != asker and spoken & {fold(w) for w in words(name)}}
+    by_name = {
+        i
+        for i, name in enumerate(index.speakers)
+        if name != asker and not asked.folded.isdisjoint(fold(word) for word in words(name))
+    }
     if asker not in index.speakers:
         return tuple(sorted(by_name))
     me = index.speakers.index(asker)
     others = set(range(len(index.speakers))) - {me}
-    by_pronoun = ({me} if _says(found, "i") else set()) | (others if _says(found, "you") else set())
+    by_pronoun = ({me} if asked.me else set()) | (others if asked.you else set())
     return tuple(sorted(by_name or by_pronoun))
 
 
-def _says(found: list[str], who: str) -> bool:
-    latin, other = languages_of(found)
+def _says(found: Sequence[Word], who: str) -> bool:
     listed = function_words()
-    return any(fold(word) in listed.get(f"{latin if is_latin(word) else other}.{who}", ()) for word in found)
+    return any(word.folded in listed.get(f"{word.language}.{who}", ()) for word in found)

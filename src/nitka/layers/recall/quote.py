@@ -6,29 +6,50 @@ Nothing is reworded. Cuts are marked with an ellipsis, and the marks count.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+
 import re2
 
-from nitka.layers.recall.lemmas import Lemmas, installed
+from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import spans
 from nitka.layers.recall.segment import Array
-from nitka.layers.recall.words import keys, terms
+from nitka.layers.recall.words import Word, keys, read, terms_of
 
 MARK = "…"
 
 _SENTENCE = re2.compile(r"\s*[^.!?…؟।。！？\n]*[.!?…؟।。！？\n]*[\"'»”’)\]]*")
 
 
-def quote(text: str, wanted: Array, limit: int, *, lemmas: Lemmas | None = None) -> str:
-    """At most `limit` characters of a text: all of it if it fits, else its sentences that hold most of the question's
-    terms.
+class Bearing:
+    """How many of a question's terms a text holds. Words looked up for one text are known for the next, so use one for
+    all that one question shows, and no longer: it holds what people wrote.
+    """
 
-    `wanted` are the question's keys (`Wanted.keys`). Between equals the one nearest to the best stays; order is kept.
+    def __init__(self, wanted: Array, lemmas: Lemmas) -> None:
+        """`wanted` are the question's keys (`Wanted.keys`)."""
+        self._wanted = frozenset(wanted.tolist())
+        self._lemmas = lemmas
+        self._known: dict[Word, frozenset[int]] = {}
+
+    def __call__(self, text: str) -> int:
+        return len(frozenset().union(*map(self._held, read(text)))) if self._wanted else 0
+
+    def _held(self, word: Word) -> frozenset[int]:
+        held = self._known.get(word)
+        if held is None:
+            held = self._known[word] = self._wanted.intersection(keys(terms_of(word, self._lemmas)).tolist())
+        return held
+
+
+def quote(text: str, bearing: Callable[[str], int], limit: int) -> str:
+    """At most `limit` characters of a text: all of it if it fits, else its sentences that bear most on the question.
+
+    Between equals the one nearest to the best stays; order is kept.
     """
     if len(text) <= limit:
         return text
     pieces = _sentences(text, max(limit - 2 * len(MARK), 1))
-    held = [_held(text[start:end], wanted, lemmas or installed()) for start, end in pieces]
+    held = [bearing(text[start:end]) for start, end in pieces]
     best = held.index(max(held)) if held else 0
     chosen: set[int] = set()
     for place in sorted(range(len(pieces)), key=lambda i: (-held[i], abs(i - best), i)):
@@ -45,10 +66,6 @@ def _sentences(text: str, longest: int) -> list[tuple[int, int]]:
         found += [(at + start, at + end) for start, end in spans(match[0], longest=longest)]
         at += len(match[0])
     return found
-
-
-def _held(sentence: str, wanted: Array, lemmas: Lemmas) -> int:
-    return len(np.intersect1d(keys(terms(sentence, lemmas)), wanted))
 
 
 def _written(text: str, pieces: list[tuple[int, int]], chosen: set[int]) -> str:

@@ -22,7 +22,7 @@ from nitka.layers.recall.dates import fits
 from nitka.layers.recall.features import by_meaning, by_words, match, weighed
 from nitka.layers.recall.index import Index
 from nitka.layers.recall.lemmas import Lemmas, installed
-from nitka.layers.recall.query import Query, Wanted, understand
+from nitka.layers.recall.query import Asked, Query, Wanted, read_question, understand
 from nitka.layers.recall.segment import Array
 
 SAID = 0.1  # share of the question that must stand in or around a passage, by rarity
@@ -73,16 +73,17 @@ def search(
     budget: int | None = None,
     lemmas: Lemmas | None = None,
     alike: float = inf,
+    asked: Asked | None = None,
 ) -> Found:
     """The at most `k` passages that answer the question best.
 
     `budget` is in characters, over all hits. `alike` is the cosine from which the index's embedder means "the same
-    matter" (`Embedder.alike`); the default lets meaning nominate alone never. Time is linear in the passages, with no
-    Python loop over them.
+    matter" (`Embedder.alike`); the default lets meaning nominate alone never. `asked` is the question as it was read
+    already (`read_question`). Time is linear in the passages, with no Python loop over them.
     """
     if query.vector is not None and query.vector.shape != index.vectors.shape[1:]:
         query = replace(query, vector=None)
-    wanted = understand(query, index, lemmas or installed())
+    wanted = understand(asked or read_question(query, lemmas or installed()), query.asker, index)
     nothing = Found(hits=(), passages=len(index), with_vectors=index.with_vectors)
     if wanted.empty or not len(index) or k < 1:
         return nothing
