@@ -1,4 +1,5 @@
-"""`/v1/me`, what is kept of a person: sessions, a conversation, its summary, facts, profile, recall, links, export.
+"""`/v1/me`, what is kept of a person: sessions, a conversation, its summary and what the watch noticed in it, facts,
+profile, recall, links, export.
 
 The person is named by `X-Nitka-User` and the session by `X-Nitka-Session`, or in the body, and never in a path or a
 query: those end in logs. Lists come newest first, a page at a time; `next` is what the next page is asked with. A
@@ -86,6 +87,17 @@ async def summary(request: Request, caller: Read, shared: Shared) -> Response:
     found = await shared.nitka.summary(person, _one_session(request))
     lines = [{"text": line.text, **asdict(line)} for line in found.lines]
     return Json({"text": found.text, "lines": lines, "cursor": found.cursor, "tokens": found.tokens})
+
+
+@router.get("/v1/me/watch", tags=["Me"])
+async def watch(request: Request, caller: Read, shared: Shared) -> Response:
+    """What the watch remembers of one conversation, as `/parse` takes it, and whether and for what purpose it is on.
+    Where it is off now, `memory` is what is left of a time when it was on.
+    """
+    person = await person_of(request, caller)
+    memory = await shared.nitka.watch_memory(person, _one_session(request))
+    purpose = shared.nitka._turns.watching.purposes.get(person.tenant)
+    return Json({"on": purpose is not None, "purpose": purpose, "memory": memory})
 
 
 @router.get("/v1/me/facts", tags=["Me"], response_model=Page)

@@ -1,4 +1,5 @@
-"""`/v1/me`, what is changed of a person: facts by hand, links of channels, taking over a visitor, forgetting.
+"""`/v1/me`, what is changed of a person: turns from elsewhere, facts by hand, what the watch remembers, links of
+channels, taking over a visitor, forgetting.
 
 What is forgotten is named in the body, all of it: no default, and no header that a client sends with every request,
 ever widens what goes. The answer has the true counts. A widget's visitor may take back and forget what is his own.
@@ -7,7 +8,7 @@ ever widens what goes. The answer has the true counts. A widget's visitor may ta
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -15,7 +16,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from nitka.server.access import Admin, Caller, require, routes
 from nitka.server.errors import Refusal
-from nitka.server.people import person_of
+from nitka.server.people import named, person_of
 from nitka.server.service import Shared
 from nitka.server.told import Json
 from nitka.types import User
@@ -33,6 +34,23 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user: str | None = Field(default=None, description="Whose it is; or the header X-Nitka-User.")
+
+
+class RecordBody(Body):
+    """A turn that happened elsewhere."""
+
+    text: str = Field(description="What the user said.")
+    answer: str = Field(description="What he was answered.")
+    at: AwareDatetime = Field(description="When he said it.")
+    session: str | None = Field(default=None, description="Which conversation; or the header X-Nitka-Session.")
+    key: str | None = Field(default=None, description="The turn's own id; or the header Idempotency-Key.")
+    zone: str = ""
+    channel: str = ""
+
+
+class WatchBody(Body):
+    session: str | None = Field(default=None, description="Which conversation; or the header X-Nitka-Session.")
+    memory: dict[str, Any] = Field(description="As `/parse` gives and takes it.")
 
 
 class FactBody(Body):
@@ -65,6 +83,30 @@ class ForgetBody(Body):
     fact: str | None = Field(default=None, max_length=512)
     about: str | None = Field(default=None, max_length=512, description="All facts about a named other.")
     with_turns: bool = Field(default=False, description="With a fact or a name: the turns that say it too.")
+
+
+@router.post("/v1/me/record", tags=["Me"])
+async def record(body: RecordBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Writes a turn that happened elsewhere, with its time, at the end of a conversation: an import, oldest first. One
+    whose key was recorded is not written again.
+    """
+    person, session = await person_of(request, caller, body.user), _session_of(request, body.session)
+    key = named(request, "idempotency-key", body.key, what="key")
+    words = {"text": body.text, "answer": body.answer, "zone": body.zone, "channel": body.channel}
+    await shared.nitka.record(person, session, at=body.at, key=key, **words)
+    return Json({"recorded": True})
+
+
+@router.post("/v1/me/watch", tags=["Me"])
+async def set_watch(body: WatchBody, request: Request, caller: Admin, shared: Shared) -> Response:
+    """Puts another memory in the place of what the watch remembers of one conversation: context from outside comes in
+    so, and a flag is taken back. A 409 where the watch is off: nobody would read it.
+    """
+    person, session = await person_of(request, caller, body.user), _session_of(request, body.session)
+    if not shared.nitka._turns.watching.on(person.tenant):
+        raise Refusal("The watch is off for this tenant: see nitka serve --watch.", status=409, code="watch_off")
+    await shared.nitka.set_watch_memory(person, session, body.memory)
+    return Json({"memory": await shared.nitka.watch_memory(person, session)})
 
 
 @router.post("/v1/me/facts", tags=["Me"])
@@ -133,3 +175,10 @@ async def delete(request: Request, caller: Owning, shared: Shared) -> Response:
     if "x-nitka-session" in request.headers:
         raise Refusal("DELETE /v1/me is the whole person. For a session: POST /v1/me/forget.", code="two_meanings")
     return Json(asdict(await shared.nitka.forget(await person_of(request, caller))))
+
+
+def _session_of(request: Request, given: str | None) -> str:
+    session = named(request, "x-nitka-session", given, what="session")
+    if session is None:
+        raise Refusal("The session is missing: send X-Nitka-Session.", code="missing_session", param="session")
+    return session
