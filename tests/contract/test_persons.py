@@ -64,7 +64,6 @@ async def test_what_one_change_drops_and_puts_is_there(store: Store) -> None:
     both = Change(
         drop_pieces=(("fact", tag(1)),),
         put_pieces=(piece(1, "anew"),),
-        drop_person_folds=("facts",),
         folds=(anew,),
     )
     await store.change(MINE, write(both))
@@ -100,16 +99,6 @@ async def test_pieces_and_folds_of_a_person_move_together_or_not_at_all(store: S
         await asyncio.sleep(0)
     await task
     assert await pieces(store, "fact") == [piece(0, "30")]
-
-
-async def test_folds_of_a_person_are_dropped_from_any_of_his_sessions_and_those_of_sessions_stay(store: Store) -> None:
-    await start(store)
-    mine = (fold(1, tag=NOBODY, kind="facts"), fold(1, tag=NOBODY, kind="profile"), fold(1, kind="profile"))
-    await store.change(scope(), write(Change(folds=mine)))
-    await store.change(scope(), write(Change(drop_person_folds=("profile", "never there"))))
-    kinds = ("facts", "profile")
-    view = await store.view(Look(owner=ANNA, session=HOME, folds=kinds, person_folds=kinds))
-    assert (set(view.folds), set(view.person_folds)) == ({"profile"}, {"facts"})
 
 
 # Numbers
@@ -270,7 +259,6 @@ async def test_a_session_takes_along_what_its_step_says_in_the_same_transaction(
     state = fold(4, 2, NOBODY, "facts")
     wanted = Change(
         folds=(state,),
-        drop_person_folds=("profile", "never there"),
         drop_pieces=(("fact", tag(1)), ("fact", tag(99))),
         put_pieces=(piece(2, "anew"),),
         person_done=("facts",),
@@ -284,13 +272,17 @@ async def test_a_session_takes_along_what_its_step_says_in_the_same_transaction(
         return wanted
 
     asked = scope(folds=("summary",), person_folds=("facts",), rows=(0, 2))
-    assert await store.erase_session(asked, step) == Went(sessions=1, messages=4, folds=2, pieces=1)
+    assert await store.erase_session(asked, step) == Went(sessions=1, messages=4, folds=1, pieces=1)
     (locked,) = seen
     assert (locked.n, locked.head, len(locked.rows)) == (6, 4, 2)
     assert (locked.folds, locked.person_folds) == ({"summary": fold(2)}, {"facts": fold(4, tag=NOBODY, kind="facts")})
     view, sessions, handles = await rest(store, ANNA)
     assert isinstance(view, View)
-    assert (view.session, view.rows, view.person_folds) == (None, (), {"facts": state})
+    assert (view.session, view.rows, view.person_folds) == (
+        None,
+        (),
+        {"facts": state, "profile": fold(4, tag=NOBODY, kind="profile")},
+    )
     assert view.pieces == {"fact": (piece(2, "anew"),), "segment": (piece(3, kind="segment"),)}
     assert [row.session for row in sessions] == [WORK] and len(handles) == 1  # type: ignore[attr-defined, arg-type]
     due = {(due.session, due.kind) for due in await store.lease(now=0, until=1, limit=9)}

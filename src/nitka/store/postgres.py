@@ -142,9 +142,7 @@ class PostgresStore(PostgresDirectory):
             drops = drops_of_person(scope.owner, change)
             rest = [*drops, *writes_of_person(scope.owner, change)]
             gone, counts = await _counted(transaction, erasure_of_session(scope.owner, scope.session), rest)
-            folds = sum(counts[: len(change.drop_person_folds)])
-            pieces = sum(counts[len(change.drop_person_folds) : len(drops)])
-            return replace(gone, folds=gone.folds + folds, pieces=pieces)
+            return replace(gone, pieces=sum(counts[: len(drops)]))
 
         return await self._data.write(work)
 

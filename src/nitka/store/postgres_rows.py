@@ -183,11 +183,8 @@ def _appends(here: tuple[bytes, Tag], locked: Locked, change: Change) -> list[St
 
 
 def drops_of_person(owner: bytes, change: Change) -> list[Statement]:
-    """What is removed of the owner: first the folds, then the pieces."""
-    return [
-        *((Q["drop_fold"], (owner, NOBODY, kind)) for kind in change.drop_person_folds),
-        *((Q["drop_piece"], (owner, *where)) for where in change.drop_pieces),
-    ]
+    """What is removed of the owner."""
+    return [(Q["drop_piece"], (owner, *where)) for where in change.drop_pieces]
 
 
 def writes_of_person(owner: bytes, change: Change) -> list[Statement]:

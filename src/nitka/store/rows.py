@@ -173,7 +173,6 @@ class Change:
     done: tuple[str, ...] = ()  # kinds no longer due
     put_pieces: tuple[Piece, ...] = ()  # written whole
     drop_pieces: tuple[tuple[str, Tag], ...] = ()  # kind and id
-    drop_person_folds: tuple[str, ...] = ()  # kinds of the owner to remove
     person_due: tuple[str, ...] = ()  # kinds of work now due for the owner, under NOBODY
     person_done: tuple[str, ...] = ()
     outbox: tuple[OutboxRow, ...] = ()

@@ -215,7 +215,6 @@ def _append(db: sqlite3.Connection, here: tuple[Any, ...], locked: Locked, chang
 
 def apply_person(db: sqlite3.Connection, owner: bytes, change: Change) -> Went:
     """Writes what does not hang on the scope's session, and all folds; returns what was dropped."""
-    folds = sum(db.execute(Q["drop_fold"], (owner, NOBODY, kind)).rowcount for kind in change.drop_person_folds)
     pieces = sum(db.execute(Q["drop_piece"], (owner, *where)).rowcount for where in change.drop_pieces)
     for fold in change.folds:
         db.execute(Q["put_fold"], (owner, fold.session, fold.kind, fold.cursor, fold.version, fold.body))
@@ -227,7 +226,7 @@ def apply_person(db: sqlite3.Connection, owner: bytes, change: Change) -> Went:
         db.execute(D["add_due"], (owner, NOBODY, kind))
     for row in change.outbox:
         db.execute(D["add_outbox"], row)
-    return Went(folds=folds, pieces=pieces)
+    return Went(pieces=pieces)
 
 
 def erase_session(db: sqlite3.Connection, owner: bytes, session: Tag) -> Went:

@@ -99,12 +99,12 @@ class MemoryStore(MemoryDirectory):
         assert session is not None
         del owner.sessions[scope.session]
         self._drop_due(scope.owner, scope.session)
-        folds, pieces = len(owner.folds), len(owner.pieces)
+        pieces = len(owner.pieces)
         _drop_of_person(owner, change)
         went = Went(
             sessions=1,
             messages=session.living,
-            folds=len(session.folds) + folds - len(owner.folds),
+            folds=len(session.folds),
             pieces=pieces - len(owner.pieces),
         )
         self._put(scope, owner, None, change)
@@ -219,8 +219,6 @@ def _apply_rows(owner: Owner, session: Session, change: Change) -> None:
 
 
 def _drop_of_person(owner: Owner, change: Change) -> None:
-    for kind in change.drop_person_folds:
-        owner.folds.pop(kind, None)
     for where in change.drop_pieces:
         owner.pieces.pop(where, None)
 
