@@ -26,6 +26,7 @@ from nitka.types import Sealed, Tag
 from nitka.vault import codec
 from nitka.vault.keychain import Owner
 from nitka.vault.seal import Kind
+from nitka.world import giving_way
 
 FACT = "fact"
 NOTES_KEPT = 1_000
@@ -55,15 +56,21 @@ class Facts:
     version: int = 0
     mark: int = 0
     broken: tuple[Tag, ...] = ()  # pieces that do not open; the next step drops them
+    _current: dict[frozenset[Category], tuple[Kept, ...]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def all(self) -> tuple[Fact, ...]:
         return tuple(one.fact for one in self.kept.values())
 
-    def current(self, excluded: Collection[Category] = ()) -> tuple[Kept, ...]:
-        """What holds now and may be used."""
-        living = (one for one in self.kept.values() if one.fact.live)
-        return tuple(one for one in living if not excluded or one.fact.category not in excluded)
+    def current(self, excluded: frozenset[Category] = frozenset()) -> tuple[Kept, ...]:
+        """What holds now and may be used, the newest first. Worked out once: it lives and dies with the facts."""
+        if excluded not in self._current:
+            living = (one for one in self.kept.values() if one.fact.live)
+            allowed = [one for one in living if not excluded or one.fact.category not in excluded]
+            self._current[excluded] = tuple(sorted(allowed, key=lambda one: one.fact.when, reverse=True))
+        return self._current[excluded]
 
 
 class Written(NamedTuple):
@@ -111,7 +118,7 @@ def _opened(owner: Owner, view: View, whole: bool) -> Facts:
         return Facts(broken=tuple(piece.id for piece in pieces))
     state = codec.open_person_fold(owner, Kind.FACTS, row)
     kept, broken = list[Kept](), list[Tag]()
-    for piece in pieces:
+    for piece in giving_way(pieces):
         try:
             kept.append(_opened_piece(owner, piece))
         except Damaged:

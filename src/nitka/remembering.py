@@ -8,7 +8,6 @@ says so. Facts are given whole where all of them fit, else those that bear on th
 from __future__ import annotations
 
 import asyncio
-import heapq
 import os
 import threading
 from collections.abc import Mapping
@@ -150,7 +149,7 @@ class Remembering:
             return (), True
         held = known.current(excluded)
         room, chosen = self._limits.facts_tokens, list[Passage]()
-        for one in heapq.nlargest(MOST, held, key=lambda one: one.fact.when):
+        for one in held[:MOST]:
             text = facts_of.said_of(one.fact)
             room -= vault.count(text) + 2
             if room < 0:

@@ -183,10 +183,10 @@ async def facts_ready(
         return known
 
     def build() -> tuple[tuple[Kept, ...], Index]:
-        current = sorted(facts.current(excluded), key=lambda one: one.fact.when)
+        current = facts.current(excluded)[::-1]
         texts, words = [said_of(one.fact) for one in current], [one.words for one in current]
         vectors = [one.vector for one in current] if embedder and facts.embedder == embedder else []
-        return tuple(current), facts_index(texts, words, vectors, embedder=embedder)
+        return current, facts_index(texts, words, vectors, embedder=embedder)
 
     ready = await asyncio.to_thread(build)
     if cache.get(owner.id, owner.incarnation, FACTS, facts.version) is facts:  # not dropped meanwhile
