@@ -152,6 +152,9 @@ def _distinct(index: Index, ranked: Array, k: int) -> Array:
 
 def _same(one: frozenset[int], other: frozenset[int]) -> bool:
     """Whether two passages say the same: the share of common terms is high (Jaccard)."""
+    few, many = sorted((len(one), len(other)))
+    if few < SAME * many:
+        return False
     common = len(one & other)
     return common >= SAME * (len(one) + len(other) - common)
 
