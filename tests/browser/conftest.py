@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.browser.stage import Line, Pages, Speaker, pages
+from tests.browser.widget import SECRET, Shop
 from tests.server.stage import Script, Stage, serving
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -110,3 +111,10 @@ def line(house: Stage) -> Iterator[Line]:
     made = Line(house.url)
     yield made
     made.close()
+
+
+@pytest.fixture
+def shop(house: Stage, site: Pages, context: Callable[..., BrowserContext]) -> Shop:
+    """A site with the widget on it."""
+    key = house.key("widget", origins=(site.url,), signing=SECRET)
+    return Shop(house, site, context, house.url, key)

@@ -168,9 +168,15 @@ def create(
     door: Door = ctx.obj
     scopes = [word for words in scope for word in words.replace(",", " ").split()]
     until = int((system_clock() + timedelta(days=days)).timestamp() * 1000) if days else 0
-    grant = api_keys.grant_of(scopes=scopes, tenant=tenant, name=name, origins=origin or (), rate=rate, until=until)
-    if grant.kind == "widget":
-        grant = replace(grant, signing=api_keys.signing_of(random_bytes(api_keys.SECRET_BYTES)))
+    grant = api_keys.grant_of(
+        scopes=scopes,
+        tenant=tenant,
+        name=name,
+        origins=origin or (),
+        rate=rate,
+        until=until,
+        signing=api_keys.signing_of(random_bytes(api_keys.SECRET_BYTES)),
+    )
     settings = door.settings(store)
     _prepare(door, settings, store)
     secret = _with_keys(settings, lambda files, chain: _add(files, chain, grant))

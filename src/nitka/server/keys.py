@@ -61,8 +61,11 @@ def grant_of(
     origins: Iterable[str] = (),
     rate: int = RATE,
     until: int = 0,
+    signing: str = "",
 ) -> Grant:
-    """A grant from what an operator writes; the scope "widget" makes it a public one. Raises `BadInput`."""
+    """A grant from what an operator writes; the scope "widget" makes it a public one, to which alone `signing` is
+    given. Raises `BadInput`.
+    """
     asked = tuple(scope for scope in SCOPES if scope in set(scopes))
     unknown = set(scopes) - set(SCOPES)
     if unknown or not asked:
@@ -79,7 +82,10 @@ def grant_of(
         id_bytes(tenant, "tenant id")
     if len(name) > MAX_NAME or not (name.isprintable() or not name):
         raise BadInput(f"A name is one line of at most {MAX_NAME} characters.")
-    return Grant(tenant=tenant, scopes=asked, kind=kind, name=name, origins=sites, rate=rate, until=until)
+    signing = signing if kind == "widget" else ""
+    return Grant(
+        tenant=tenant, scopes=asked, kind=kind, name=name, origins=sites, rate=rate, until=until, signing=signing
+    )
 
 
 def origin(value: str) -> str:
