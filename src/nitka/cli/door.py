@@ -50,6 +50,10 @@ Whose = Annotated[str, typer.Option("--user", metavar="ID", help="Whose data.")]
 ModelName = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help='The model: "offline", or "openai:NAME".')
 ]
+FoldModel = Annotated[
+    str | None,
+    typer.Option("--fold-model", metavar="NAME", help="What writes summaries and facts; the same by default."),
+]
 ModelTimeout = Annotated[
     float | None,
     typer.Option(

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from nitka import sync
-from nitka.cli.door import Door, ModelName, ModelTimeout, StoreUrl, own_folders
+from nitka.cli.door import Door, FoldModel, ModelName, ModelTimeout, StoreUrl, own_folders
 from nitka.cli.keep import keys, ring_of
 from nitka.config import Settings, purposes
 from nitka.errors import BadInput
@@ -33,10 +33,7 @@ def serve(
     *,
     store: StoreUrl = None,
     model: ModelName = None,
-    fold_model: Annotated[
-        str | None,
-        typer.Option("--fold-model", metavar="NAME", help="What writes summaries and facts; the same by default."),
-    ] = None,
+    fold_model: FoldModel = None,
     timeout: ModelTimeout = None,
     host: Annotated[str | None, typer.Option("--host", help="The address to listen at; 127.0.0.1 by default.")] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="The port; 8080 by default.")] = None,

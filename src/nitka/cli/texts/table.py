@@ -95,6 +95,8 @@ class Texts:
     settle_failed: str
     settling: str
     working: str
+    store_away: str
+    store_back: str
     rotating: str
     rotated: str
     rotated_damaged: str
@@ -118,6 +120,12 @@ class Texts:
     signing_made: str
     api_key_revoked: str
     no_such_api_key: str
+
+    # demo
+    demo_what: str
+    demo_folder: str
+    demo_open: str
+    demo_busy: str
 
     # doctor
     good: str
