@@ -98,6 +98,11 @@ class KnownSizes:
         self._known: OrderedDict[str, int] = OrderedDict()
         self._chars = 0
 
+    @property
+    def bytes(self) -> int:
+        """About how much room it takes."""
+        return 2 * self._chars + 100 * len(self._known)
+
     def __call__(self, text: str) -> int:
         tokens = self._known.get(text)
         if tokens is None:

@@ -17,7 +17,7 @@ from nitka.errors import BadId, BadInput, Damaged, KeyMissing, WrongKey
 from nitka.store.port import RootRow
 from nitka.testing import FaultyStore, MemoryStore, memory_ring
 from nitka.types import Limits, Sealed, User
-from nitka.vault.keychain import Keychain, id_bytes
+from nitka.vault.keychain import FINDS, KEPT_BYTES, KEPT_VALUES, Keychain, Recent, id_bytes
 from nitka.vault.roots import KeyRing, Ring
 from nitka.vault.rotate import Rotated, rewrap, rotate
 from nitka.vault.seal import Kind, Place, SealKey
@@ -464,3 +464,28 @@ async def test_a_root_that_is_lost_while_it_wraps_keys_is_told() -> None:
     with pytest.raises(WrongKey):
         await rotate(await chain(store, lost), lost, retire_old=False)
     assert len(await store.keys.wrapped_by(SealKey(keys[0]).id, 10)) == 5
+
+
+async def test_what_all_had_opened_stays_within_its_room_and_the_latest_keep_theirs() -> None:
+    """Thousands of keys may be in memory, but not all that was ever opened with each."""
+    store = await started()
+    keychain = await chain(store, memory_ring())
+    ids = [await keychain.owner_id(User(name)) for name in "abc"]
+    for owner in ids:
+        (await keychain.make(owner)).recent.keep("row", b"sealed", "text", size=KEPT_BYTES // 2)
+    for _ in range(FINDS):
+        last = await keychain.find(ids[2])
+    assert last is not None
+    assert last.recent.get("row", b"sealed") == "text"
+    first = await keychain.find(ids[0])
+    assert first is not None
+    assert first.recent.get("row", b"sealed") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, KEPT_VALUES + 40), st.integers(0, 9)), max_size=30), st.integers(0, 400))
+def test_recent_values_are_bounded_and_their_size_is_the_sum(kept: list[tuple[int, int]], more: int) -> None:
+    recent = Recent()
+    for place, size in [*kept, *((-at, 1) for at in range(more))]:
+        recent.keep(place, b"sealed", "text", size=size)
+    assert len(recent._kept) <= KEPT_VALUES
+    assert recent.bytes == sum(size for _, _, size in recent._kept.values())

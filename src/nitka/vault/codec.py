@@ -15,7 +15,7 @@ from nitka.door import sound
 from nitka.errors import Damaged
 from nitka.store.port import NOBODY, FoldRow, Piece, Row, SessionRow
 from nitka.types import Message, Sealed, SessionInfo, Tag
-from nitka.vault.keychain import Owner, id_bytes
+from nitka.vault.keychain import VALUE_BYTES, Owner, id_bytes
 from nitka.vault.seal import Kind, Place
 
 # Without the layers of `json.loads` and `json.dumps`: a turn opens some fifteen rows.
@@ -110,7 +110,7 @@ def missing_rows(rows: Sequence[Row], first: int, end: int) -> Iterator[int]:
 
 def _keep(owner: Owner, session_incarnation: bytes, row: Row, stored: Stored) -> None:
     if row.body is not None and len(row.body) <= KEPT_BYTES:
-        owner.recent.keep((session_incarnation, row.seq), row, stored)
+        owner.recent.keep((session_incarnation, row.seq), row, stored, size=VALUE_BYTES + 2 * len(row.body))
 
 
 def seal_session(owner: Owner, incarnation: bytes, head: int, info: SessionInfo) -> Sealed:

@@ -8,6 +8,7 @@ read anew.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,10 @@ from nitka.world import monotonic, random_bytes
 PROOF = b"nitka: this root key belongs to this store"
 NO_TENANT = Tag(bytes(16))
 MAX_ID_BYTES = 512
-KEPT_VALUES = 64  # of one owner: some four windows
+KEPT_VALUES = 320  # of one owner: the longest backlog, and what recall shows beside it
+KEPT_BYTES = 64 << 20  # of all owners, about
+FINDS = 64  # owners looked for between two looks at how much is kept
+VALUE_BYTES = 1_000  # of a value whose size nobody said, about
 
 
 class Recent:
@@ -35,11 +39,21 @@ class Recent:
     live and die with the opened key they hang on. Single steps of an OrderedDict are safe between threads.
     """
 
-    __slots__ = ("_count", "_kept")
+    __slots__ = ("_bytes", "_count", "_kept")
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, tuple[object, Any]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[object, Any, int]] = OrderedDict()
+        self._bytes = 0
         self._count: KnownSizes | None = None
+
+    @property
+    def bytes(self) -> int:
+        """About how much room it takes."""
+        return self._bytes + (self._count.bytes if self._count is not None else 0)
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._bytes, self._count = 0, None
 
     def counting(self, count: Callable[[str], int]) -> Callable[[str], int]:
         """`count`, which remembers the sizes of this owner's last texts here."""
@@ -52,10 +66,14 @@ class Recent:
         kept = self._kept.get(place)
         return kept[1] if kept is not None and kept[0] == sealed else None
 
-    def keep(self, place: Hashable, sealed: object, value: object) -> None:
-        if len(self._kept) >= KEPT_VALUES and place not in self._kept:
-            self._kept.popitem(last=False)
-        self._kept[place] = (sealed, value)
+    def keep(self, place: Hashable, sealed: object, value: object, *, size: int = VALUE_BYTES) -> None:
+        """Keeps what was opened; `size` is about how many bytes it takes."""
+        held = self._kept.pop(place, None)
+        if held is None and len(self._kept) >= KEPT_VALUES:
+            with contextlib.suppress(KeyError):  # another thread lets go too
+                _, held = self._kept.popitem(last=False)
+        self._kept[place] = (sealed, value, size)
+        self._bytes += size - (held[2] if held is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +117,7 @@ class Keychain:
         self._active = b""
         self._tag_keys: dict[Tag, TagKey] = {}
         self._owners: OrderedDict[bytes, tuple[float, Owner]] = OrderedDict()
+        self._finds = 0
         self.cache = Cache(limits.cache_bytes, limits.cache_seconds, clock)
 
     async def prepare(self) -> None:
@@ -140,6 +159,9 @@ class Keychain:
 
     async def find(self, owner: bytes) -> Owner | None:
         """The owner, if he has a key; possibly from memory, so compare the incarnation."""
+        self._finds += 1
+        if self._finds % FINDS == 0:
+            self._trim()
         cached = self._owners.get(owner)
         if cached is not None and cached[0] > self._clock():
             self._owners.move_to_end(owner)
@@ -236,6 +258,15 @@ class Keychain:
         if not await self.roots.holds(row.root):
             await self._renew()
         return await self.roots.unwrap(row.wrapped, Place(kind, row.incarnation, row.owner), root=row.root)
+
+    def _trim(self) -> None:
+        """Lets go what those who were least lately asked for had opened, where all together is too much."""
+        kept = sum(owner.recent.bytes for _, owner in self._owners.values())
+        for _, owner in self._owners.values():
+            if kept <= KEPT_BYTES:
+                return
+            kept -= owner.recent.bytes
+            owner.recent.clear()
 
     def _keep(self, owner: Owner) -> Owner:
         self._owners[owner.id] = (self._clock() + self._limits.cache_seconds, owner)
