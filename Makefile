@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
 
-.PHONY: chat serve test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
+.PHONY: chat serve demo test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
 	bench-recall-cost bench-calls bench-server bench-watch
 
 chat: $(READY)
@@ -14,6 +14,9 @@ chat: $(READY)
 
 serve: $(READY)
 	@$(BIN)/nitka serve --make-key
+
+demo: $(READY)
+	@$(BIN)/nitka demo
 
 test: lint types architecture tests
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nitka.cli import chat, copy, data, doctor, facts, keep, serve, worker
+from nitka.cli import chat, copy, data, demo, doctor, facts, keep, serve, worker
 from nitka.cli.door import Door
 from nitka.cli.texts import is_spoken, texts_for
 
@@ -59,6 +59,7 @@ app.add_typer(keep.keys, name="keys")
 app.add_typer(doctor.app)
 app.add_typer(serve.app)
 app.add_typer(worker.app)
+app.add_typer(demo.app)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True}, add_help_option=False)

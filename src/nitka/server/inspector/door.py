@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
@@ -23,7 +24,7 @@ from nitka.errors import NitkaError
 from nitka.server import keys
 from nitka.server.errors import Refusal, refusal_of
 from nitka.server.inspector import render, tickets
-from nitka.server.inspector.tickets import COOKIE, HOURS, Purpose, SignIn, Ticket
+from nitka.server.inspector.tickets import HOURS, Purpose, SignIn, Ticket
 from nitka.server.keys import Grant
 from nitka.server.service import Service
 from nitka.types import Person
@@ -103,7 +104,7 @@ async def visit_of(request: Request) -> Visit:
     """The visit that a request is part of. The key of its cookie is looked up anew."""
     shared: Service = request.app.state.service
     key = await shared.vault.keychain.system_key()
-    found = tickets.sign_in_of(key, request.cookies.get(COOKIE, ""), shared.clock().timestamp())
+    found = tickets.sign_in_of(key, request.cookies.get(cookie_name(key), ""), shared.clock().timestamp())
     frames = getattr(request.app.state, "inspector_frames", render.NOBODY)
     visit = Visit(request, shared, key, found or SignIn(token=""), frames=frames)
     if found is None:
@@ -139,8 +140,10 @@ class Paged(APIRoute):
                 response = await handle(request)
             except NitkaError as error:
                 response = _refused(visit, refusal_of(error))
+            except RequestValidationError:  # of an address: only forms have bodies, and those are read here
+                response = _refused(visit, Refusal("There is nothing at this address.", status=404, code="not_found"))
             if visit.changed:
-                _give(response, visit)
+                give(response, visit)
             return response
 
         return paged
@@ -156,10 +159,16 @@ def _refused(visit: Visit, refusal: Refusal) -> Response:
     )
 
 
-def _give(response: Response, visit: Visit) -> None:
+def cookie_name(key: SealKey) -> str:
+    """The cookie of this server: several may listen on one machine, and cookies do not tell ports apart."""
+    return f"nitka-inspector-{key.id.hex()}"
+
+
+def give(response: Response, visit: Visit) -> None:
+    """Gives the browser its cookie."""
     host = visit.request.url.hostname or ""
     response.set_cookie(
-        COOKIE,
+        cookie_name(visit.key),
         tickets.cookie_of(visit.key, visit.sign_in),
         max_age=HOURS * 3600,
         path=BEGIN,

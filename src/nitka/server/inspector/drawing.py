@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nitka.server.inspector.past import Log
-from nitka.types import Block, Request
+from nitka.types import Request
 
 WIDE = 1_000.0
 TALL = 200.0  # of a chart
@@ -61,10 +61,14 @@ class Dot(NamedTuple):
 
 
 def budget_bar(request: Request) -> list[Part]:
-    """The request to the scale of its budget: its blocks, what is free, and what is kept for the answer."""
+    """The request to the scale of its budget: its layers, what is free, and what is kept for the answer."""
     receipt = request.receipt
     scale = WIDE / max(1, receipt.budget)
-    parts = _row(request.blocks, scale)
+    parts: list[Part] = []
+    used = 0
+    for share in shares(request):
+        parts.append(Part(share.kind, used * scale, share.tokens * scale, share.tokens))
+        used += share.tokens
     end = receipt.used * scale
     free, kept = receipt.room - receipt.used, receipt.budget - receipt.room
     parts.append(Part("free", end, free * scale, free))
@@ -73,14 +77,11 @@ def budget_bar(request: Request) -> list[Part]:
 
 
 def close_up(request: Request) -> list[Part]:
-    """The same blocks to the scale of what was used."""
-    return _row(request.blocks, WIDE / max(1, request.receipt.used))
-
-
-def _row(blocks: Sequence[Block], scale: float) -> list[Part]:
+    """The blocks of the request to the scale of what it used."""
+    scale = WIDE / max(1, request.receipt.used)
     parts: list[Part] = []
     x = 0.0
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(request.blocks):
         parts.append(Part(block.layer, x, block.tokens * scale, block.tokens, number))
         x += block.tokens * scale
     return parts

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from nitka.facts import said_of
 from nitka.layers.facts import Category, Fact, Seen
+from nitka.layers.facts.model import When
 from nitka.types import Message, Passage
 
 FRAME = 2  # tokens around a fact, as a turn reckons them
@@ -18,16 +19,21 @@ class Then(NamedTuple):
     """A fact as it was at some time, and when it was last said before that."""
 
     fact: Fact
-    at: datetime
-    n: int
+    when: When
 
 
-def known_at(facts: Iterable[Fact], row: Message, excluded: Collection[Category] = ()) -> list[Then]:
+def known_at(
+    facts: Iterable[Fact],
+    row: Message,
+    *,
+    times: Mapping[int, datetime] | None = None,
+    excluded: Collection[Category] = (),
+) -> list[Then]:
     """What was known when `row` was said, the newest first. A value that rests on a row is known after that row, one
-    that was set by hand after its time.
+    that was set by hand after its time. `times` are those of rows, by the owner's n, as far as they are at hand.
     """
-    found = [then for fact in facts if fact.category not in excluded and (then := _then(fact, row)) is not None]
-    return sorted(found, key=lambda then: (then.at, then.n), reverse=True)
+    then = (_then(fact, row, times or {}) for fact in facts if fact.category not in excluded)
+    return sorted((one for one in then if one is not None), key=lambda one: one.when, reverse=True)
 
 
 def as_passages(known: Iterable[Then], room: int, count: Callable[[str], int]) -> tuple[tuple[Passage, ...], bool]:
@@ -44,29 +50,30 @@ def as_passages(known: Iterable[Then], room: int, count: Callable[[str], int]) -
     return tuple(chosen), True
 
 
-def _then(fact: Fact, row: Message) -> Then | None:
+def _then(fact: Fact, row: Message, times: Mapping[int, datetime]) -> Then | None:
     """The value that was in force, if one was."""
-    said = [(*moment, seen) for seen in (fact, *fact.past) if (moment := _said(seen, row)) is not None]
+    said = [(when, at, seen) for at, seen in enumerate((fact, *fact.past)) if (when := _said(seen, row, times))]
     if not said:
         return None
-    at, n, seen = max(said, key=lambda one: one[:2])
-    if fact.retracted is not None and _before(fact.retracted[:2], row) and fact.retracted[:2] > (at, n):
+    when, _, seen = max(said, key=lambda one: one[:2])
+    if fact.retracted is not None and _before(fact.retracted, row) and fact.retracted > when:
         return None
     value = {name: getattr(seen, name) for name in ("value", "statement", "quote", "session", "seq", "n")}
-    return Then(replace(fact, **value, past=()), at, n)
+    return Then(replace(fact, **value, past=()), when)
 
 
-def _said(seen: Seen, row: Message) -> tuple[datetime, int] | None:
-    """When the value was last said before the row, as far as that is known: between the first and the last time only
-    the rows are.
+def _said(seen: Seen, row: Message, times: Mapping[int, datetime]) -> When | None:
+    """When the value was last said before the row: of what was said between the first time and the last, the row is
+    known, and its time where it is at hand.
     """
-    if _before((seen.last_seen, seen.latest[0]), row):
-        return seen.last_seen, seen.latest[0]
-    if not _before((seen.first_seen, seen.n), row):
+    if _before(seen.when, row):
+        return seen.when
+    if not _before((seen.first_seen, seen.n, 0), row):
         return None
-    return seen.first_seen, max([n for n in seen.rows if n < row.n], default=seen.n)
+    n = max([n for n in seen.rows if n < row.n], default=seen.n)
+    return times.get(n, seen.first_seen), n, 0
 
 
-def _before(moment: tuple[datetime, int], row: Message) -> bool:
-    at, n = moment
+def _before(when: When, row: Message) -> bool:
+    at, n, _ = when
     return n < row.n if n >= 0 else at < row.at

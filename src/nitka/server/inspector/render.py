@@ -24,6 +24,8 @@ ASSETS: Mapping[str, str] = {
     "inspector.css": "text/css; charset=utf-8",
     "inspector.js": "text/javascript; charset=utf-8",
     "inspector.svg": "image/svg+xml",
+    "demo.css": "text/css; charset=utf-8",
+    "demo.js": "text/javascript; charset=utf-8",
 }
 NOBODY, OURSELVES = "'none'", "'self'"  # who may frame a page
 CLIPPED = 600  # characters of a message in a list

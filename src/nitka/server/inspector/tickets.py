@@ -18,7 +18,6 @@ from nitka.server.access import unpacked
 from nitka.types import Handle, Person, User
 from nitka.vault.seal import NOWHERE, Kind, Place, SealKey
 
-COOKIE = "nitka-inspector"
 HOURS = 8
 MOST = 8_192  # characters of a sealed value: two ids of 512 bytes, all of them escaped, and no more
 

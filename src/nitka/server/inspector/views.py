@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -54,6 +55,10 @@ class Conversation:
         return {row.seq: row for row in self.log.rows}
 
     @cached_property
+    def times(self) -> dict[int, datetime]:
+        return {row.n: row.at for row in self.log.rows}
+
+    @cached_property
     def turns(self) -> list[int]:
         """First rows of all turns there are, forgotten ones among them; of a long log those that can be told."""
         first = min(self.stands, default=self.log.first) if self.log.first else 0
@@ -70,7 +75,7 @@ class Conversation:
 
     def known(self, row: Message) -> list[Then]:
         """The facts as they were known when a row was said."""
-        return known_at(self.facts.all, row, self.excluded)
+        return known_at(self.facts.all, row, times=self.times, excluded=self.excluded)
 
     def columns(self) -> tuple[list[drawing.Column], int, int]:
         """The chart of what was sent and folded, of turns evenly spread where there are many."""
