@@ -16,13 +16,15 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nitka.conversation import MEND, SUMMARY, WATCH, Thread, Vault, open_rows, read_summary, seal_summary
-from nitka.errors import Forgotten, ModelError, NitkaError
+from nitka.errors import Forgotten, NitkaError
 from nitka.layers import summary as summaries
 from nitka.models.extract import condense
 from nitka.models.ports import Summariser
 from nitka.people import People
+from nitka.standin import model_or_rules
 from nitka.store.port import NOBODY, Change, Due, Locked, Look, Step
 from nitka.types import Limits, Message, Proposal, Settled, Summary, Tag
 from nitka.vault.codec import EPOCH, Stored
@@ -195,24 +197,18 @@ class Folder:
         piece = await self._slice(thread)
         if piece is None:
             return Settled()
-        model = await self._choose(piece, attempts)
-        offline = model is self._offline
-        try:
-            proposal = await self._propose(piece, model)
-        except ModelError as error:
-            if error.retryable and attempts + 1 < ATTEMPTS:
-                raise
-            proposal, offline = await self._propose(piece, self._offline), True
-        committed = await self._commit(piece, proposal)
-        stands_in = offline and self._model is not None
-        return Settled(folds=committed, messages=committed * len(piece.rows), offline=committed and int(stands_in))
-
-    async def _choose(self, piece: Slice, attempts: int) -> Summariser:
         behind = piece.head - piece.summary.cursor > self._limits.backlog
-        if self._model is None or behind or attempts >= ATTEMPTS:
-            return self._offline
-        tokens = piece.summary.tokens + sum(item.tokens for item in piece.rows)
-        return self._model if await affordable(self._vault, self._limits, self._clock, tokens) else self._offline
+        proposal, stood_in = await model_or_rules(
+            self._model,
+            self._offline,
+            lambda summariser: self._propose(piece, summariser),
+            tokens=piece.summary.tokens + sum(item.tokens for item in piece.rows),
+            afford=partial(affordable, self._vault, self._limits, self._clock),
+            attempts=ATTEMPTS if behind else attempts,
+            last_attempt=ATTEMPTS - 1,
+        )
+        committed = await self._commit(piece, proposal)
+        return Settled(folds=committed, messages=committed * len(piece.rows), offline=committed and int(stood_in))
 
     async def _propose(self, piece: Slice, model: Summariser) -> Proposal:
         if not piece.rows:

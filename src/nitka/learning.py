@@ -7,26 +7,24 @@ moved meanwhile. Rows that were forgotten meanwhile teach nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nitka import facts as facts_of
 from nitka.conversation import FACTS, PROFILE, RECALL, VECTORS, Vault
-from nitka.errors import Forgotten, ModelError
+from nitka.errors import Forgotten
 from nitka.facts import Facts
 from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, reconcile
 from nitka.models.ports import Extractor
 from nitka.notes import forgets
+from nitka.standin import Afford, model_or_rules
 from nitka.store.port import Change, Locked, Look, Step, View
 from nitka.types import Limits, Message
 from nitka.vault.keychain import Owner
 
 ROWS = 64  # read for one step at most
 CONTEXT = 8  # rows before them that tell what a short answer answers
-
-Afford = Callable[[int], Awaitable[bool]]
-"""Whether a model may still be given so many tokens today; they count as given."""
 
 
 class Read(NamedTuple):
@@ -81,13 +79,15 @@ class Learner:
             return (), False
         live = [one.fact for one in known.current()]
         size = sum(self.vault.count(message.text) for run in runs for message in run)
-        if self.model is not None and attempts <= last_attempt and await self.afford(size):
-            try:
-                return await self._asked(self.model, runs, live, read), False
-            except ModelError as error:
-                if error.retryable and attempts < last_attempt:
-                    raise
-        return await self._asked(self.offline, runs, live, read), self.model is not None
+        return await model_or_rules(
+            self.model,
+            self.offline,
+            lambda extractor: self._asked(extractor, runs, live, read),
+            tokens=size,
+            afford=self.afford,
+            attempts=attempts,
+            last_attempt=last_attempt,
+        )
 
     async def _asked(
         self, extractor: Extractor, runs: Sequence[Sequence[Message]], live: Sequence[Fact], read: Read

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from nitka import facts as facts_of
 from nitka.conversation import FACTS, PROFILE, Vault, find_owner
-from nitka.errors import Forgotten, ModelError
+from nitka.errors import Forgotten
 from nitka.layers.facts import CATEGORIES, Category
-from nitka.learning import Afford
 from nitka.models.ports import Extractor
+from nitka.standin import Afford, model_or_rules
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look
 from nitka.types import Limits, Message, Person, Profile, Sealed
 from nitka.vault import codec
@@ -64,14 +64,15 @@ class Profiler:
         if not said or not cap or self.excluded >= frozenset(CATEGORIES):
             return "", False
         size = sum(count(message.text) for message in said)
-        if self.model is not None and attempts <= last_attempt and await self.afford(size):
-            try:
-                return await self.model.profile(messages, old, known=facts, cap=cap, count=count), False
-            except ModelError as error:
-                if error.retryable and attempts < last_attempt:
-                    raise
-        text = await self.offline.profile(messages, old, known=facts, cap=cap, count=count)
-        return text, self.model is not None
+        return await model_or_rules(
+            self.model,
+            self.offline,
+            lambda extractor: extractor.profile(messages, old, known=facts, cap=cap, count=count),
+            tokens=size,
+            afford=self.afford,
+            attempts=attempts,
+            last_attempt=last_attempt,
+        )
 
 
 def read_profile(owner: Owner, row: FoldRow | None) -> Profile:
