@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
 
-.PHONY: chat serve demo test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
+.PHONY: chat serve demo pictures test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
 	bench-recall-cost bench-calls bench-server bench-watch
 
 chat: $(READY)
@@ -37,6 +37,10 @@ tests: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The screenshots of the READMEs, taken anew.
+pictures: $(READY)
+	$(BIN)/python -m tests.browser.inspecting docs/images
 
 bench-turn: $(READY)
 	$(BIN)/python -m benchmarks.turn --floor $(SHARED)/bench/floor.py

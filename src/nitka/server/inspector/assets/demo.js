@@ -25,7 +25,7 @@ if (!known()?.visitor) {
 
 await import(address.href);
 const widget = document.createElement("nitka-chat");
-for (const [attribute, value] of Object.entries({ key, heading, inline: "" })) widget.setAttribute(attribute, value);
+for (const [attribute, value] of Object.entries({ key, "text-title": heading, inline: "" })) widget.setAttribute(attribute, value);
 chat.append(widget);
 
 const inspector = document.getElementById("inspector");
