@@ -146,7 +146,7 @@ def test_absent_null_and_empty_memory_are_the_same(empty):
         ({"antecedents": [1]}, "settings.memory.antecedents[0]"),
         ({"assign": [{"if": {"regex": "(secretword"}}]}, "settings.memory.assign[0].if.regex"),
         ({"assign": [{"if": 3}]}, "settings.memory.assign[0].if"),
-        ({"x": {"v": 1, "s": "secretword!"}}, "settings.memory.x.s"),
+        ({"x": {"v": 2, "s": "secretword!"}}, "settings.memory.x.s"),
         ({"x": {"v": 99}}, "settings.memory.x.v"),
         ({"secretword": 1}, "settings.memory"),
     ],

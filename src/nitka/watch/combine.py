@@ -4,6 +4,11 @@ Who says it decides. A suppressor put in by the caller or said by the other side
 protects, it lowers the severity one step, and only if it comes after everything the rule rests on. An unknown speaker
 equals every speaker. At least one flag of a rule must be in this message. When order within an earlier message
 decides, it is taken as given: memory keeps messages, not positions.
+
+How much is said decides too. A sighting is weak where the words are innocent alone, strong where nobody says them by
+chance. Two parts bear the rule's own severity if one of them is strong and none weak, three if none is weak; a strong
+part makes up for a weak one. Two weak parts are low, all else is at most medium. Other flags of the same kind that the
+same person showed of late lift it one step.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nitka.watch.formula import CONDITIONS
-from nitka.watch.types import SEVERITIES, Formula, Rule, Sighting, Span, Speaker
+from nitka.watch.types import NORMAL, SEVERITIES, Formula, Kinds, Rule, Sighting, Span, Speaker
 
 UNKNOWN, CALLER = "", "!"  # speakers without a name: nobody knows; the caller put the flag in
 MINOR_FLAGS = ("minor_self_age", "minor_school_cue")
@@ -29,7 +34,7 @@ class Scene:
     now: Mapping[str, tuple[Sighting, Sighting]]  # flag -> first and last sighting in this message
     speaker: str
     known: Mapping[str, Speaker]
-    set_by: Mapping[str, str]
+    kinds: Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,12 @@ alert is still raised, at most as medium.
 """
 
 
+BESIDE, _BESIDE = 12, 2
+"""Messages within which other flags of the kind are counted, and how much they must say together to lift a step."""
+_PAIR = 2  # groups; more of them say something together though each is weak
+_KINDS = (frozenset({"context", "rapport", "pressure", "channel"}), frozenset({"pretext", "control", "extract"}))
+
+
 def _rank(severity: str) -> int:
     return SEVERITIES.index(severity)
 
@@ -89,7 +100,7 @@ def _suspect(rule: Rule, scene: Scene) -> str:
     latest = [
         (span.last, who != scene.speaker, who)
         for flag in rule.flags
-        if scene.set_by.get(flag) == "A"
+        if scene.kinds.set_by.get(flag) == "A"
         for who, span in scene.seen.get(flag, {}).items()
         if who != CALLER
     ]
@@ -125,7 +136,9 @@ def _meet(formula: Formula, rule: Rule, scene: Scene, actor: str) -> tuple[Part,
 def _choices(group: frozenset[str], rule: Rule, scene: Scene, actor: str) -> Iterator[Part]:
     for flag in sorted(group):
         for who, span in scene.seen.get(flag, {}).items():
-            if (not rule.within or span.last <= rule.within) and _fits(rule, scene.set_by.get(flag, "A"), who, actor):
+            if (not rule.within or span.last <= rule.within) and _fits(
+                rule, scene.kinds.set_by.get(flag, "A"), who, actor
+            ):
                 yield Part(flag, who, span)
 
 
@@ -227,7 +240,43 @@ def _severity(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
         level = min(level, _rank("high"))
     if max(part.span.last for part in parts) > NEAR:
         level = min(level, _rank("medium"))
+    level = min(level, _believed(rule, scene, actor, parts))
     return "" if hushed > 1 else SEVERITIES[max(0, level)]
+
+
+def _believed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> int:
+    """The highest severity that the parts bear, by how much the words of each say."""
+    groups = zip(rule.formula.groups, parts, strict=True)
+    said = sum(_strength(group, part, rule, scene, actor) - NORMAL for group, part in groups)
+    alone = len(parts) == 1  # then the words themselves must leave no doubt
+    if said >= alone:
+        return _rank("extreme")
+    if alone:
+        return _rank("medium" if said == 0 else "low")
+    beside = _beside(rule, scene, actor)
+    if said + (beside >= 2 * _BESIDE) >= 0:
+        return _rank("extreme")
+    return _rank("medium" if len(parts) > _PAIR or said + (beside >= _BESIDE) > -len(parts) else "low")
+
+
+def _strength(group: frozenset[str], part: Part, rule: Rule, scene: Scene, actor: str) -> int:
+    """Of what meets a group, the strongest that is not long before the part that is told."""
+    latest = part.span.last + NEAR
+    return max(c.span.strength for c in _choices(group, rule, scene, actor) if c.span.last <= latest)
+
+
+def _beside(rule: Rule, scene: Scene, actor: str) -> int:
+    """How much other flags of the rule's kind say, that the same person showed of late."""
+    kinds = scene.kinds
+    mine = {kinds[f].group for f in rule.flags if f in kinds}
+    groups = frozenset().union(*(k for k in _KINDS if not k.isdisjoint(mine)))
+    points = 0
+    for flag, spans in scene.seen.items():
+        if flag in rule.flags or flag not in kinds or kinds[flag].group not in groups or kinds[flag].set_by != "A":
+            continue
+        near = [s.strength for who, s in spans.items() if s.last <= BESIDE and who in (actor, UNKNOWN)]
+        points += max(near, default=0)
+    return points
 
 
 def _own(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> str:
@@ -269,6 +318,8 @@ def _hushed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> in
 def _protects(flag: str, who: str, actor: str, scene: Scene) -> bool:
     if who == CALLER:
         return True
+    if scene.kinds.set_by.get(flag) == "R":  # what the other one is to the speaker
+        return who in (UNKNOWN, actor)
     if who == UNKNOWN or actor == UNKNOWN:
-        return scene.set_by.get(flag) == "X"
+        return scene.kinds.set_by.get(flag) == "X"
     return who != actor

@@ -23,7 +23,7 @@ from nitka.watch.observe import Index, Mentions
 from nitka.watch.relevance import Relevance, relevance
 from nitka.watch.rules import RuleBook
 from nitka.watch.tokens import WORD, tokenise
-from nitka.watch.types import SEVERITIES, Alert, Evidence, FlagKind, Kinds, Rule, Sighting, Span, Speaker
+from nitka.watch.types import NORMAL, SEVERITIES, Alert, Evidence, FlagKind, Kinds, Rule, Sighting, Span, Speaker
 from nitka.watch.wire_memory import flag_name
 
 _JUST = 2  # messages within which a word is an answer
@@ -61,10 +61,11 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
     for rule in rules:
         for flag in rule.flags:
             by_flag.setdefault(flag, []).append(rule)
-    patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents)
+    kinds = Kinds(book.kinds)
+    patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents, kinds.strength, book.hushes)
     version = book.version + "".join(f"-{name}" for name in sorted(without))
     return Watch(
-        Kinds(book.kinds),
+        kinds,
         rules,
         {f: tuple(r) for f, r in by_flag.items()},
         patterns,
@@ -226,10 +227,13 @@ def _counts(kind: FlagKind, role: str) -> bool:
 
 def _note(now: Memory, speaker: Who, sightings: Sequence[Sighting], kinds: Kinds) -> Memory:
     if sightings:
-        now = memory.with_sightings(now, dict.fromkeys(s.flag for s in sightings), speaker.tag)
+        strongest: dict[str, int] = {}
+        for one in sightings:
+            strongest[one.flag] = max(one.strength, strongest.get(one.flag, 0))
+        now = memory.with_sightings(now, strongest, speaker.tag)
     stated = {"guardian": "guardian_present", "staff": "work_or_class_context"}.get(speaker.role, "")
     if stated in kinds:
-        now = memory.with_sightings(now, [stated], CALLER)
+        now = memory.with_sightings(now, {stated: NORMAL}, CALLER)
     if speaker.tag and (speaker.age or speaker.role):
         known = Speaker(speaker.tag, speaker.age, speaker.role)
         now = now._replace(known={**now.known, speaker.tag: known})
@@ -243,7 +247,7 @@ def _scene(watch: Watch, now: Memory, speaker: Who, sightings: Sequence[Sighting
     seen = dict(now.seen)
     for entry in now.foreign:
         seen.setdefault(flag_name(entry), {CALLER: Span(1, 1)})
-    return Scene(seen, here, speaker.tag, now.known, watch.kinds.set_by)
+    return Scene(seen, here, speaker.tag, now.known, watch.kinds)
 
 
 def _alerts(

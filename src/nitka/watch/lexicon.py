@@ -20,6 +20,7 @@ from nitka.watch.tokens import WORD, Token, repairs
 
 GAP = "*"
 _GAPPED = frozenset({GAP})
+_STOPS = frozenset(".!?…\n")
 GAP_MOST = 3
 NEAR = GAP_MOST + 3  # how far from a phrase's first token, at most, that of its tokens stands which is sure to be there
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
@@ -382,7 +383,9 @@ def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]]
         if rest[index] == _GAPPED:
             index += 1
             window = range(place, min(place + GAP_MOST + 1, count))
-            place = next((p for p in window if forms[p] in rest[index]), -1)
+            place = next((p for p in window if forms[p] in rest[index] or forms[p] in _STOPS), -1)
+            if place >= 0 and forms[place] not in rest[index]:
+                return 0  # a phrase does not go on in the next sentence
             if place < 0:
                 return 0
         else:

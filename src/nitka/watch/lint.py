@@ -26,6 +26,7 @@ from nitka.watch.errors import RuleError
 from nitka.watch.formula import CONDITIONS
 from nitka.watch.memory import Memory
 from nitka.watch.normalise import clean
+from nitka.watch.observe import idiom
 from nitka.watch.rules import Example, RuleBook
 from nitka.watch.tokens import tokenise
 from nitka.watch.types import Pattern, Rule
@@ -112,7 +113,7 @@ def _lexicon_names(code: str, files: Sequence[tuple[str, str]], book: RuleBook) 
 
 
 def _known(name: str, book: RuleBook) -> bool:
-    return name[1:] in book.kinds if name.startswith("!") else name in book.parents
+    return idiom(name, {})[0] in book.kinds if name.startswith("!") else name in book.parents
 
 
 # Sentences of observations.txt.

@@ -19,7 +19,8 @@ from nitka.watch.types import BITS, SPEAKERS, Kinds, Span, Speaker
 
 ROOM = 2040  # bytes of flags, antecedents and x, as JSON without blanks
 _FIXED = 75 + 140 + 175  # punctuation, antecedents, and what x holds beside the flags, each at its largest
-_PAIR_BITS = 24
+_PAIR_BITS = 26
+LATE = 8  # messages that a strong sighting lends its strength to a weak one after it
 
 
 class Antecedent(NamedTuple):
@@ -67,21 +68,26 @@ def aged(memory: Memory, kinds: Kinds) -> Memory:
     for flag, spans in memory.seen.items():
         life, top = kinds.limits[flag]
         alive = {}
-        for who, (first, last) in spans.items():
+        for who, (first, last, strength) in spans.items():
             if last < life:
-                alive[who] = Span(first + 1 if first < top else top, last + 1 if last < top else top)
+                alive[who] = Span(first + 1 if first < top else top, last + 1 if last < top else top, strength)
         if alive:
             seen[flag] = alive
     antecedents = tuple(a._replace(ago=a.ago + 1) for a in memory.antecedents if a.ago < 6)
     return memory._replace(seen=seen, antecedents=antecedents)
 
 
-def with_sightings(memory: Memory, flags: Iterable[str], who: str) -> Memory:
-    """Note that `who` showed these flags in the present message (age 0)."""
+def with_sightings(memory: Memory, flags: Mapping[str, int], who: str) -> Memory:
+    """Note that `who` showed these flags, each so strongly, in the present message (age 0)."""
     seen = dict(memory.seen)
-    for flag in flags:
+    for flag, strength in flags.items():
         spans = seen.get(flag, {})
-        seen[flag] = {**spans, who: Span(spans[who].first if who in spans else 0, 0)}
+        old = spans.get(who)
+        if old is None:
+            now = Span(0, 0, strength)
+        else:
+            now = Span(old.first, 0, max(strength, old.strength) if old.last <= LATE else strength)
+        seen[flag] = {**spans, who: now}
     return memory._replace(seen=seen)
 
 
@@ -110,7 +116,7 @@ def bounded(memory: Memory, kinds: Kinds) -> Memory:
 
 def _long_ago(spans: Mapping[str, Span], top: int) -> dict[str, Span]:
     """The oldest first sighting there is: in a crowd of flags only the last sightings are still told apart."""
-    return {who: Span(top, span.last) for who, span in spans.items()}
+    return {who: Span(top, span.last) for who, span in spans.items()}  # and nothing is weaker than another
 
 
 def _fold(spans: Mapping[str, Span], kept: Set[str]) -> dict[str, Span]:
@@ -123,7 +129,7 @@ def _fold(spans: Mapping[str, Span], kept: Set[str]) -> dict[str, Span]:
 
 
 def _join(one: Span, other: Span) -> Span:
-    return Span(max(one.first, other.first), min(one.last, other.last))
+    return Span(max(one.first, other.first), min(one.last, other.last), max(one.strength, other.strength))
 
 
 def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Kinds) -> int:
@@ -131,7 +137,7 @@ def _pairs_room(seen: Mapping[str, Mapping[str, Span]], kinds: Kinds) -> int:
     associative.
     """
     names = sum(len(flag) + 3 for flag in seen)
-    own = sum(1 + 2 * BITS[kinds[flag].life] for flag in seen)
+    own = sum(3 + 2 * BITS[kinds[flag].life] for flag in seen)
     bits = (ROOM - _FIXED - names) * 3 * 8 // 4 - own
     return max(0, bits // _PAIR_BITS)
 

@@ -8,14 +8,14 @@ Nothing that is quoted or retold is looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nitka.watch.acts import AFTER, FIRST, act_of
 from nitka.watch.ages import MINOR, Age, ages
 from nitka.watch.clauses import Clause, Reading, Sentence
 from nitka.watch.memory import Antecedent
 from nitka.watch.tokens import MARK, NUMBER, WORD
-from nitka.watch.types import Pattern, Sighting
+from nitka.watch.types import MARKS_OF_STRENGTH, NORMAL, Pattern, Sighting
 
 Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
@@ -40,10 +40,16 @@ class Index:
     persons: frozenset[str]
     things: frozenset[str]
     after: frozenset[str] = frozenset()  # flags that some pattern wants the other side to have just shown
+    usual: Mapping[str, int] = field(default_factory=dict)  # strength of a flag's idioms that state none
+    hushes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # keys of a clause in which no idiom counts
 
 
 def index(
-    patterns: Iterable[Pattern], vetoes: Mapping[str, Iterable[str]], parents: Mapping[str, Sequence[str]]
+    patterns: Iterable[Pattern],
+    vetoes: Mapping[str, Iterable[str]],
+    parents: Mapping[str, Sequence[str]],
+    usual: Mapping[str, int],
+    hushes: Mapping[str, Iterable[str]],
 ) -> Index:
     """Index the patterns. Persons and things are the concepts under `person` and `topic`."""
     clause: dict[str, list[Pattern]] = {}
@@ -60,6 +66,8 @@ def index(
         frozenset(c for c, above in parents.items() if "person" in above),
         frozenset(c for c, above in parents.items() if "topic" in above),
         frozenset(after),
+        usual,
+        {flag: frozenset(keys) for flag, keys in hushes.items()},
     )
 
 
@@ -119,11 +127,11 @@ def observe(
             _resolve(keys, reading, clause, mentions)
             _remember(keys, patterns, mentions)
             found.extend(_matches(keys, patterns.by_key, reading, number))
+            found.extend(_idioms(reading, clause, number, keys, patterns))
             for key, place in keys.items():
                 wide.setdefault(key, place)
         if patterns.wide and len(sentence.clauses) > 0:
             found.extend(_matches(wide, patterns.wide, reading, number))
-        found.extend(_idioms(reading, sentence, number))
         everything.update(wide)
     vetoes = patterns.vetoes
     found = [s for s in found if s.flag not in vetoes or vetoes[s.flag].isdisjoint(everything)]
@@ -322,7 +330,7 @@ def _matches(
         for pattern in patterns.get(key, ()):
             place = met(pattern, keys)
             if place:
-                yield _sighting(pattern.flag, place, reading, sentence)
+                yield _sighting(pattern.flag, place, reading, sentence, pattern.strength)
 
 
 def met(pattern: Pattern, keys: Keys) -> tuple[int, int] | None:
@@ -338,20 +346,28 @@ def met(pattern: Pattern, keys: Keys) -> tuple[int, int] | None:
     return None if any(key in keys for key in pattern.never) else (start, end)
 
 
-def _sighting(flag: str, place: tuple[int, int], reading: Reading, sentence: int) -> Sighting:
+def _sighting(flag: str, place: tuple[int, int], reading: Reading, sentence: int, strength: int) -> Sighting:
     tokens = reading.tokens
-    return Sighting(flag, tokens[place[0]].start, tokens[place[1] - 1].end, sentence, place[0])
+    return Sighting(flag, tokens[place[0]].start, tokens[place[1] - 1].end, sentence, place[0], strength)
 
 
-def _idioms(reading: Reading, sentence: Sentence, number: int) -> Iterator[Sighting]:
-    """Flags said outright by a phrase, unless denied just before it."""
-    for clause in sentence.clauses:
-        if clause.retold or clause.subordinate == "IF":
-            continue
-        for place in range(clause.start, clause.end):
-            for hit in reading.at[place]:
-                if hit.concept[0] == "!" and not _denied(reading, clause.start, place):
-                    yield _sighting(hit.concept[1:], (place, place + hit.width), reading, number)
+def idiom(concept: str, usual: Mapping[str, int]) -> tuple[str, int]:
+    """The flag of `!flag`, and how strongly the phrase shows it: `!flag?` weakly, `!flag!` strongly."""
+    mark = MARKS_OF_STRENGTH.get(concept[-1], 0)
+    flag = concept[1:-1] if mark else concept[1:]
+    return flag, mark or usual.get(flag, NORMAL)
+
+
+def _idioms(reading: Reading, clause: Clause, number: int, keys: Keys, patterns: Index) -> Iterator[Sighting]:
+    """Flags said outright by a phrase, unless denied just before it, or something in the clause takes it back."""
+    if clause.subordinate == "IF":
+        return
+    for place in range(clause.start, clause.end):
+        for hit in reading.at[place]:
+            if hit.concept[0] == "!" and not _denied(reading, clause.start, place):
+                flag, strength = idiom(hit.concept, patterns.usual)
+                if not any(key in keys for key in patterns.hushes.get(flag, ())):
+                    yield _sighting(flag, (place, place + hit.width), reading, number, strength)
 
 
 def _denied(reading: Reading, first: int, place: int) -> bool:

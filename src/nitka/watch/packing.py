@@ -1,8 +1,8 @@
 """The extension `x` of a memory as a short string: bits, written in base 64.
 
 Everything has a fixed width, so that the size is bounded: ages take as many bits as the flag's life needs, flags and
-rules are named by their fixed numbers (0 to 127). Layout of version 1: speakers, message ids, rules fired, alerts of
-those messages, flags.
+rules are named by their fixed numbers (0 to 127). Layout of version 2: speakers, message ids, rules fired, alerts of
+those messages, flags. Where very many flags stand, first sightings and strengths are left out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from nitka.watch.errors import WatchError
-from nitka.watch.types import BITS, ROLES, SPEAKERS, Span, Speaker
+from nitka.watch.types import BITS, NORMAL, ROLES, SPEAKERS, Span, Speaker
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)  # version 1 has no strengths
 CROWD = 72  # flags standing beyond which first sightings are only "long ago"
 TAG_BITS = 20
 ID_BITS = 24
@@ -106,12 +107,12 @@ def _span_fields(ext: Extension, who: list[str], lives: Mapping[int, str]) -> Fi
         else:
             fields.append((1 | _bitmap(place[tag] for tag in spans) << 1, len(who) + 1))
         for tag in sorted(spans, key=place.__getitem__):
-            first, last = spans[tag]
-            fields.append((last, bits) if old else (first | last << bits, 2 * bits))
+            first, last, strength = spans[tag]
+            fields.append((last, bits) if old else (first | last << bits | strength << 2 * bits, 2 * bits + 2))
     return fields
 
 
-def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
+def unpack(text: str, lives: Mapping[int, str], path: str, *, version: int = VERSION) -> Extension:
     """Read the string back. Raises `WatchError` if it is not one of ours; a flag that has since been removed ends the
     reading.
     """
@@ -123,7 +124,7 @@ def unpack(text: str, lives: Mapping[int, str], path: str) -> Extension:
         ids = [(read.get(ID_BITS), read.get(3)) for _ in range(read.get(4))]
         fired = {n: read.get(2) for n in _set(read.get(read.get(8)))}
         recent = frozenset((ids[read.get(3)][0], read.get(7), read.get(2)) for _ in range(read.get(7)))
-        spans = _spans(read, ["", "!", *(s.tag for s in tags)], lives)
+        spans = _spans(read, ["", "!", *(s.tag for s in tags)], lives, 2 if version > 1 else 0)
     except (ValueError, IndexError, binascii.Error):
         raise WatchError(path, "a damaged extension", "the x of a memory as it was returned, or none") from None
     return Extension(spans, {s.tag: s for s in tags}, fired, dict(ids), recent)
@@ -143,7 +144,7 @@ def _set(bits: int) -> list[int]:
     return numbers
 
 
-def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int, dict[str, Span]]:
+def _spans(read: _Reader, who: list[str], lives: Mapping[int, str], width: int) -> dict[int, dict[str, Span]]:
     spans: dict[int, dict[str, Span]] = {}
     numbers = _set(read.get(read.get(8)))
     old = read.get(1)
@@ -161,5 +162,7 @@ def _spans(read: _Reader, who: list[str], lives: Mapping[int, str]) -> dict[int,
             size += 0 if old else bits
             last = value >> size & mask
             size += bits
-            found[who[index]] = Span(first if first > last else last, last)
+            strength = value >> size & 3 if width and not old else NORMAL
+            size += 0 if old else width
+            found[who[index]] = Span(first if first > last else last, last, strength or NORMAL)
     return spans

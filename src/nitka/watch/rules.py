@@ -16,8 +16,21 @@ from typing import Any
 from nitka.watch import formula
 from nitka.watch.acts import ACTS, AFTER, FIRST
 from nitka.watch.errors import RuleError
-from nitka.watch.types import LIVES, SEVERITIES, FlagKind, Formula, Pattern, Rule, When
+from nitka.watch.types import (
+    LIVES,
+    MARKS_OF_STRENGTH,
+    NORMAL,
+    SEVERITIES,
+    STRONG,
+    WEAK,
+    FlagKind,
+    Formula,
+    Pattern,
+    Rule,
+    When,
+)
 
+STRENGTHS = {"weak": WEAK, "normal": NORMAL, "strong": STRONG}
 GROUPS = ("context", "rapport", "pressure", "channel", "pretext", "control", "extract", "target", "protective", "llm")
 
 
@@ -56,6 +69,9 @@ class RuleBook:
     kinds: dict[str, FlagKind] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
     vetoes: dict[str, set[str]] = field(default_factory=dict)  # flag -> keys whose presence in a message takes it back
+    hushes: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # flag -> keys whose presence in a clause hushes its idioms
     examples: list[Example] = field(default_factory=list)
     rules: dict[str, Rule] = field(default_factory=dict)
     raw: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # rule id -> its table, for lint and documents
@@ -102,6 +118,7 @@ FIELDS: Mapping[str, type] = {
     "requires": str,
     "type": str,
     "severity": str,
+    "strength": str,
     "speaker": str,
     "needs_role": str,
     "tags": list,
@@ -156,11 +173,25 @@ def _flag(book: RuleBook, name: str, entry: Mapping[str, Any]) -> None:
     number = entry.get("number")
     if not isinstance(number, int) or not 0 <= number < 128 or any(k.number == number for k in book.kinds.values()):
         raise RuleError(f"{where}.number", "no free number", "0 to 95 for the packaged flags, 96 to 127 for one's own")
-    if entry.get("life") not in LIVES or entry.get("group") not in GROUPS or entry.get("set_by") not in ("A", "T", "X"):
-        raise RuleError(where, "an unknown life, group or set_by", f"{' '.join(LIVES)}; {' '.join(GROUPS)}; A T X")
+    if (
+        entry.get("life") not in LIVES
+        or entry.get("group") not in GROUPS
+        or entry.get("set_by") not in ("A", "T", "X", "R")
+    ):
+        raise RuleError(where, "an unknown life, group or set_by", f"{' '.join(LIVES)}; {' '.join(GROUPS)}; A T X R")
+    strength = STRENGTHS.get(entry.get("strength", "normal"), 0)
+    if not strength:
+        raise RuleError(f"{where}.strength", "an unknown strength", " ".join(STRENGTHS))
     words = {lang: (pair[0], pair[1]) for lang, pair in entry.get("words", {}).items()}
     book.kinds[entry["id"]] = FlagKind(
-        entry["id"], number, entry["group"], entry["life"], entry["set_by"], words, entry.get("alone", "")
+        entry["id"],
+        number,
+        entry["group"],
+        entry["life"],
+        entry["set_by"],
+        words,
+        entry.get("alone", ""),
+        strength,
     )
 
 
@@ -178,22 +209,26 @@ def _observations(book: RuleBook, name: str, text: str) -> None:
             if flag not in book.kinds:
                 raise RuleError(where, "an unknown flag", "a flag of flags.toml")
         elif line[0] == "-":
-            book.vetoes.setdefault(flag, set()).update(k for t in line[1:].split() for k in _keys(t, where))
+            into = book.hushes if line[1:2] == "?" else book.vetoes
+            into.setdefault(flag, set()).update(k for t in line.lstrip("-?").split() for k in _keys(t, where))
         elif line[0] in "+~":
-            book.sources.append(Source(pattern(flag, line, where), where))
+            book.sources.append(Source(pattern(flag, line, where, book.kinds[flag].strength), where))
         else:
             head, _, sentence = line.partition(":")
             wanted = not head.endswith("-")
             book.examples.append(Example(flag, head.rstrip("-"), sentence.strip(), wanted, where))
 
 
-def pattern(flag: str, line: str, where: str) -> Pattern:
-    """Read `+ acts:concepts concept|concept ... ! never ...`."""
-    wanted, _, never = line[1:].partition("!")
+def pattern(flag: str, line: str, where: str, usual: int = NORMAL) -> Pattern:
+    """Read `+ acts:concepts concept|concept ... ! never ...`; `+?`, `+=`, `+!` state how much a sighting says."""
+    mark = MARKS_OF_STRENGTH.get(line[1:2], 0)
+    wanted, _, never = line[2 if mark else 1 :].partition("!")
     groups = tuple(tuple(_keys(term, where)) for term in wanted.split())
     if not groups:
         raise RuleError(where, "a pattern without terms", "+ acts:concepts ...")
-    return Pattern(flag, groups, tuple(k for t in never.split() for k in _keys(t, where)), line[0] == "~")
+    return Pattern(
+        flag, groups, tuple(k for t in never.split() for k in _keys(t, where)), line[0] == "~", mark or usual
+    )
 
 
 def _keys(term: str, where: str) -> list[str]:

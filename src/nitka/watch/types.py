@@ -14,12 +14,18 @@ AGE_CAP = 255  # an age is counted up to here and then stands still
 BITS: Mapping[str, int] = {"P": 8, "L": 8, "M": 6, "S": 4}  # that an age of each life takes in a memory
 ROLES = ("", "adult", "minor", "guardian", "staff", "assistant", "system")
 SPEAKERS = 8  # told apart in one memory
+WEAK, NORMAL, STRONG = (
+    1,
+    2,
+    3,
+)  # how much a sighting says: an everyday wording, the usual, one that nobody says by chance
+MARKS_OF_STRENGTH: Mapping[str, int] = {"?": WEAK, "=": NORMAL, "!": STRONG}  # as rules and lexicons write it
 
 
 @dataclass(frozen=True, slots=True)
 class FlagKind:
     """One kind of flag: its fixed number, group, life (a key of `LIVES`) and who sets it (A actor, T target, X
-    anybody).
+    anybody, R the actor, of what the other side is to them).
     """
 
     id: str
@@ -29,6 +35,7 @@ class FlagKind:
     set_by: str
     words: Mapping[str, tuple[str, str]]  # language -> (past, now): "asked where ...", "asks where ..."
     alone: str = ""  # type of the finding it makes in its own message, empty for none
+    strength: int = NORMAL  # of sightings whose pattern or idiom states none
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -44,23 +51,30 @@ class Kinds(dict[str, FlagKind]):
             flag: (LIVES[kind.life], min(AGE_CAP, (1 << BITS[kind.life]) - 1)) for flag, kind in kinds.items()
         }
         self.set_by = {flag: kind.set_by for flag, kind in kinds.items()}
+        self.strength = {flag: kind.strength for flag, kind in kinds.items()}
 
 
 class Sighting(NamedTuple):
-    """A flag seen in this message. `order` is its position among the message's tokens."""
+    """A flag seen in this message. `order` is its position among the message's tokens, `strength` how much the wording
+    says.
+    """
 
     flag: str
     start: int
     end: int
     sentence: int
     order: int
+    strength: int = NORMAL
 
 
 class Span(NamedTuple):
-    """Ages, in messages, of the first and the last sighting; the message being read is 0. `first >= last` always."""
+    """Ages, in messages, of the first and the last sighting; the message being read is 0. `first >= last` always.
+    `strength` is that of the strongest of late.
+    """
 
     first: int
     last: int
+    strength: int = NORMAL
 
 
 class Speaker(NamedTuple):
@@ -126,6 +140,7 @@ class Pattern:
     groups: tuple[tuple[str, ...], ...]
     never: tuple[str, ...]
     wide: bool = False
+    strength: int = NORMAL
 
 
 @dataclass(frozen=True, slots=True)

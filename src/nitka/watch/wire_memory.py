@@ -14,7 +14,7 @@ from typing import Any
 from nitka.watch.assign import check
 from nitka.watch.errors import TooLarge, WatchError, kind
 from nitka.watch.memory import Antecedent, Memory, canonical, extension
-from nitka.watch.packing import EMPTY, VERSION, Extension, pack, unpack
+from nitka.watch.packing import EMPTY, READABLE, VERSION, Extension, pack, unpack
 from nitka.watch.types import Kinds, Span
 
 CODES = {
@@ -126,14 +126,15 @@ def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
         return EMPTY, ""
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), "an object or null")
-    if value.get("v") != VERSION:
-        raise WatchError(f"{path}.v", "another version", str(VERSION))
+    version = value.get("v")
+    if version not in READABLE:
+        raise WatchError(f"{path}.v", "another version", " ".join(map(str, READABLE)))
     packed, language = value.get("s"), value.get("l", "")
     if not isinstance(packed, str) or len(packed) > 2048:
         raise WatchError(f"{path}.s", kind(packed), "a string of at most 2048 characters")
     if not isinstance(language, str) or len(language) > 8:
         raise WatchError(f"{path}.l", kind(language), "a language code")
-    return unpack(packed, kinds.lives, f"{path}.s"), language
+    return unpack(packed, kinds.lives, f"{path}.s", version=version), language
 
 
 def _antecedents(entries: list[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:

@@ -22,6 +22,7 @@ from typing import Any
 
 from nitka.watch.errors import RuleError
 from nitka.watch.lexicon import FORMS
+from nitka.watch.types import MARKS_OF_STRENGTH
 
 Forms = list[tuple[str, str]]  # (surface form, grammatical form)
 Classes = dict[str, list[str]]  # word classes by `=name`, each a list of spellings
@@ -78,7 +79,18 @@ def _entries(path: Path, code: str, classes: Classes) -> Iterator[tuple[str, str
         if not colon or not concept:
             raise RuleError(where, "a line that is no entry", "[concept], then kind: words")
         for item, form in _expanded(kind.strip(), words.strip(), code, where, classes):
-            yield concept, "" if concept == "VERB" else form, item  # a predicate and nothing else
+            # VERB is a predicate and nothing else
+            yield _weighed(concept, item), "" if concept == "VERB" else form, item
+
+
+_FEW = 2  # words
+
+
+def _weighed(concept: str, item: str) -> str:
+    """A flag's idiom of one or two words is weak (`!flag?`) unless it is marked otherwise."""
+    if concept[0] != "!" or concept[-1] in MARKS_OF_STRENGTH:
+        return concept
+    return concept + "?" if sum(token != "*" for token in item.split("_")) <= _FEW else concept
 
 
 def _expanded(kind: str, words: str, code: str, where: str, classes: Classes) -> Forms:
