@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -214,8 +214,6 @@ def main(folder: Path) -> None:
                 picture(folder, name, language).write_bytes(data)
         browser.close()
 
-
-Make = Callable[..., Page]
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))

@@ -166,7 +166,7 @@ def cookie_name(key: SealKey) -> str:
 
 def give(response: Response, visit: Visit) -> None:
     """Gives the browser its cookie."""
-    host = visit.request.url.hostname or ""
+    host, over = visit.request.url.hostname or "", visit.request.headers.get("x-forwarded-proto", "http")
     response.set_cookie(
         cookie_name(visit.key),
         tickets.cookie_of(visit.key, visit.sign_in),
@@ -174,7 +174,7 @@ def give(response: Response, visit: Visit) -> None:
         path=BEGIN,
         httponly=True,
         samesite="strict",
-        secure=host not in LOOPBACK,
+        secure=host not in LOOPBACK or over == "https",
     )
 
 

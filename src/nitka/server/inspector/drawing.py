@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from nitka.server.inspector.flags import Noticed
 from nitka.server.inspector.past import Log
 from nitka.types import Request
 
@@ -58,6 +59,14 @@ class Dot(NamedTuple):
 
     seq: int
     x: float
+
+
+class Lane(NamedTuple):
+    """One flag along a conversation."""
+
+    flag: str
+    words: str
+    dots: list[Dot]
 
 
 def budget_bar(request: Request) -> list[Part]:
@@ -162,6 +171,15 @@ def dots(seqs: Iterable[int], first: int, end: int) -> list[Dot]:
     """Rows of `[first, end)` along a line."""
     scale = WIDE / max(1, end - first)
     return [Dot(seq, (seq - first + 0.5) * scale) for seq in seqs]
+
+
+def lanes(noticed: Iterable[Noticed], first: int, end: int) -> list[Lane]:
+    """A lane for each flag, in the order in which they came up."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in noticed:
+        for flag in row.flags:
+            found.setdefault(flag, []).append(row.seq)
+    return [Lane(flag, words, dots(rows, first, end)) for (flag, words), rows in found.items()]
 
 
 def sampled(seqs: Sequence[int], most: int) -> list[int]:

@@ -217,22 +217,26 @@ async def watch(ticket: TicketText, visit: Signed) -> Response:
     """What the watch sees in a conversation, by the rules of today; nothing where the tenant is not watched."""
     talk = await views.prepared(visit, visit.read("session", ticket))
     watching = visit.shared.nitka._turns.watching
-    if not watching.on(visit.tenant):
-        return _talk(visit, ticket, talk, "watch.html", view="watch", purpose="", along=None, lanes=[], raised=[])
+    seen = await _seen(visit, talk) if watching.on(visit.tenant) else None
+    return _talk(
+        visit,
+        ticket,
+        talk,
+        "watch.html",
+        view="watch",
+        along=seen,
+        purpose=watching.purposes.get(visit.tenant, ""),
+        lanes=drawing.lanes(seen.noticed, seen.first, talk.log.head) if seen else [],
+        raised=drawing.dots([alert.seq for alert in seen.alerts], seen.first, talk.log.head) if seen else [],
+    )
+
+
+async def _seen(visit: Visit, talk: Conversation) -> flags.Along:
+    """The conversation, read beside the event loop."""
     from nitka.watch.data import default  # here: rules and lexicons take half a second to load
 
     async with visit.shared.parsing:
-        seen = await asyncio.to_thread(lambda: flags.along(talk.log.rows, default(), visit.language, most=MOST_WATCHED))
-    lanes: dict[tuple[str, str], list[int]] = {}
-    for row in seen.noticed:
-        for flag in row.flags:
-            lanes.setdefault(flag, []).append(row.seq)
-    drawn = [(flag, words, drawing.dots(rows, seen.first, talk.log.head)) for (flag, words), rows in lanes.items()]
-    raised = drawing.dots([alert.seq for alert in seen.alerts], seen.first, talk.log.head)
-    purpose = watching.purposes[visit.tenant]
-    return _talk(
-        visit, ticket, talk, "watch.html", view="watch", purpose=purpose, along=seen, lanes=drawn, raised=raised
-    )
+        return await asyncio.to_thread(lambda: flags.along(talk.log.rows, default(), visit.language, most=MOST_WATCHED))
 
 
 @router.get("/cost/{ticket}")
