@@ -38,7 +38,8 @@ def chromium() -> str:
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"] if is_root else [])
+        args = ["--disable-gpu", "--renderer-process-limit=1", *(["--no-sandbox"] if is_root else [])]
+        running = playwright.chromium.launch(executable_path=chromium, args=args)
         yield running
         running.close()
 

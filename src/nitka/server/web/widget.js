@@ -1,23 +1,18 @@
 /*
- * <nitka-chat key="pk_...">: a chat with a nitka server, on any page. One module, no dependencies, no build step.
- *
- * Rules:
- * - It speaks to its own server alone, the one it was loaded from (or `server`).
- * - What people and models write becomes text, or elements made one by one: never markup. There is no style attribute
- *   and no inline script, so a strict content security policy does not stand in its way.
- * - Each message has ONE turn key, made when it is first sent. However often it is delivered, it is one turn.
- * - What is shown of an answer is what is kept of it. Where the two may differ (stopped, broken off), the server says.
- * - Whoever signs out, or in as somebody else, leaves nothing behind on the screen or in the browser's storage.
+ * <nitka-chat key="pk_...">: a chat with a nitka server, on any page. Rules:
+ * - It speaks to its own server alone.
+ * - What is written becomes text, or elements made one by one, never markup; no style attribute, no inline script.
+ * - Each message has one turn key. However often it is delivered, it is one turn.
+ * - What is shown of an answer is what is kept of it. Where the two may differ, the server says.
+ * - Whoever signs out, or in as somebody else, leaves nothing behind, on the screen or in the browser.
  * - There is one live region. It is given whole sentences, each once.
  */
 
 const PAGE = 50; // messages of history at a time
-const WAITS = [300, 1000, 3000, 8000]; // milliseconds before each new attempt, once the line is broken
-const LOOKS = [120, 400, 1200, 3000]; // and before each look at what was kept of an answer that was stopped
-const SILENCE = 45_000; // the server breaks silence every 15 s; a line that is quiet for longer is dead
-const LONGEST = 8_000; // characters of one paragraph that are searched for Markdown
-
-// --- Words ----------------------------------------------------------------------------------------------------------
+const WAITS = [300, 1000, 3000, 8000]; // milliseconds before each new attempt
+const LOOKS = [120, 400, 1200, 3000]; // and before each look at what was kept
+const SILENCE = 45_000; // the server breaks its own every 15 s
+const LONGEST = 8_000; // characters of a paragraph that are searched for Markdown
 
 const WORDS = {
   en: {
@@ -31,16 +26,15 @@ const WORDS = {
     you: "You:",
     ai: "AI:",
     intro: "This is an AI system. It remembers what you write, in later conversations too. See and delete what it knows:",
-    label: "Your message",
     hint: "Write a message",
     send: "Send",
     stop: "Stop the answer",
     private: "Private",
-    privateOn: "Private: nothing you write now is kept, and nothing known about you is used. Each message stands alone.",
+    privateOn: "Private: what you write now is not kept, and what is known about you is not used.",
     privateNote: "Private, not kept",
     begun: "A new conversation. What was learned about you stays.",
     earlier: "Earlier messages",
-    writing: "An answer is being written",
+    writing: "An answer is being written…",
     stopped: "Stopped. This is what is kept.",
     unanswered: "Stopped before an answer came. Nothing was kept; your text is below.",
     broken: "The answer broke off. This is what is kept.",
@@ -60,7 +54,6 @@ const WORDS = {
     moment: "One moment",
     knowIntro: "This is what is remembered about you. Delete what should not be.",
     nothing: "Nothing is remembered about you.",
-    loading: "Looking",
     unread: "This could not be read.",
     undone: "Not deleted.",
     delete: "Delete: {what}",
@@ -89,18 +82,15 @@ const WORDS = {
     intro:
       "Вам отвечает искусственный интеллект. Он запоминает, что вы пишете, и на следующие разговоры тоже. " +
       "Посмотреть и удалить, что он знает:",
-    label: "Ваше сообщение",
     hint: "Напишите сообщение",
     send: "Отправить",
     stop: "Остановить ответ",
     private: "Приватно",
-    privateOn:
-      "Приватно: то, что вы сейчас пишете, не сохраняется, а известное о вас не используется. " +
-      "Каждое сообщение само по себе.",
+    privateOn: "Приватно: то, что вы пишете, не сохраняется, а известное о вас не используется.",
     privateNote: "Приватно, не сохранено",
     begun: "Новый разговор. То, что о вас известно, остаётся.",
     earlier: "Более ранние сообщения",
-    writing: "Ответ пишется",
+    writing: "Ответ пишется…",
     stopped: "Остановлено. Сохранено то, что показано.",
     unanswered: "Остановлено до ответа. Ничего не сохранено, ваш текст внизу.",
     broken: "Ответ оборвался. Сохранено то, что показано.",
@@ -120,7 +110,6 @@ const WORDS = {
     moment: "Одну минуту",
     knowIntro: "Вот что о вас запомнено. Удалите то, чего здесь быть не должно.",
     nothing: "О вас ничего не запомнено.",
-    loading: "Смотрим",
     unread: "Прочитать не удалось.",
     undone: "Не удалено.",
     delete: "Удалить: {what}",
@@ -138,9 +127,7 @@ const WORDS = {
   },
 };
 
-// --- Looks ----------------------------------------------------------------------------------------------------------
-
-// A constructed sheet: policies without 'unsafe-inline' have nothing against it. light-dark() follows `color-scheme`.
+// A constructed sheet: no content security policy forbids it.
 const SHEET = new CSSStyleSheet();
 SHEET.replaceSync(`
 :host {
@@ -164,10 +151,9 @@ SHEET.replaceSync(`
 }
 :host([theme="light"]) { color-scheme: light }
 :host([theme="dark"]) { color-scheme: dark }
-:host([side="start"]) { inset-inline: max(16px, env(safe-area-inset-left)) auto }
 :host([inline]) { display: block; position: relative; inset: auto; z-index: auto; height: var(--nitka-height, 36rem) }
 :host([hidden]), [hidden] { display: none !important }
-*, ::after { box-sizing: border-box }
+* { box-sizing: border-box }
 button, textarea, input { font: inherit; color: inherit }
 button { min-width: 44px; min-height: 44px; padding: 0 14px; border: 1px solid transparent; border-radius: 10px;
   background: none; cursor: pointer; touch-action: manipulation }
@@ -181,7 +167,6 @@ svg { display: block; width: 22px; height: 22px; fill: none; stroke: currentColo
 .filled, .filled:hover:not(:disabled) { background: var(--accent); color: var(--on-accent) }
 .danger { border-color: var(--error); color: var(--error) }
 .launcher { width: 60px; height: 60px; border-radius: 50%; box-shadow: 0 0 0 2px var(--surface), 0 4px 16px #0005 }
-.launcher svg { width: 28px; height: 28px }
 .launcher:focus-visible { outline-offset: 4px }
 
 .panel { display: flex; flex-direction: column; padding: 0; margin: 0; overflow: hidden; color: inherit;
@@ -189,10 +174,9 @@ svg { display: block; width: 22px; height: 22px; fill: none; stroke: currentColo
 dialog.panel { position: absolute; inset: auto 0 72px auto; inset-inline: auto 0; box-shadow: 0 12px 40px #0004;
   width: var(--nitka-width, 400px); max-width: calc(100vw - 32px);
   height: var(--nitka-height, 640px); max-height: calc(100dvh - 104px) }
-:host([side="start"]) dialog.panel { inset-inline: 0 auto }
 dialog.panel:not([open]) { display: none }
 section.panel { width: 100%; height: 100% }
-header { display: flex; align-items: center; gap: 2px; padding: 6px 6px 6px 16px; padding-inline: 16px 6px;
+header { display: flex; align-items: center; gap: 2px; padding: 6px; padding-inline-start: 16px;
   border-block-end: 1px solid var(--line) }
 h2 { flex: 1; min-width: 0; margin: 0; font-size: 1.06em; line-height: 1.25; overflow-wrap: anywhere }
 .banner { padding: 8px 16px; background: var(--raised); border-block-end: 1px solid var(--line); font-size: .875em }
@@ -210,11 +194,10 @@ ol.messages { display: flex; flex-direction: column; gap: 12px; margin: 0; paddi
 .user > .text { background: var(--own); color: var(--on-own); white-space: pre-wrap }
 .note { margin: 4px 4px 0; color: var(--muted); font-size: .8125em }
 .note.bad { color: var(--error) }
-.note > button { margin: 4px 6px 0 0; margin-inline: 0 6px; color: var(--text) }
+.note > button { margin: 4px 0 0; margin-inline-end: 6px; color: var(--text) }
 .text > * { margin: 0 0 .6em }
 .text > :last-child { margin-block-end: 0 }
-.text :is(h3, h4, h5, h6) { font-size: 1em; margin-block: .8em .3em }
-.text > :first-child { margin-block-start: 0 }
+.text :is(h3, h4, h5, h6) { font-size: 1em }
 .text :is(ul, ol) { padding-inline-start: 1.5em; margin-block: 0 .6em }
 .text li > :is(p, ul, ol) { margin: 0 }
 .text blockquote { margin-inline: 0; padding-inline-start: .8em; border-inline-start: 3px solid var(--edge) }
@@ -227,15 +210,6 @@ ol.messages { display: flex; flex-direction: column; gap: 12px; margin: 0; paddi
 .scroll { overflow-x: auto }
 table { border-collapse: collapse }
 th, td { border: 1px solid var(--edge); padding: .25em .5em; text-align: start; overflow-wrap: normal }
-.dots { display: flex; gap: 5px; padding-block: 7px }
-.dots i { width: 8px; height: 8px; border-radius: 50%; border: 4px solid var(--muted) }
-@media (prefers-reduced-motion: no-preference) {
-  .dots i { animation: dot 1.2s infinite }
-  .dots i:nth-child(2) { animation-delay: .2s }
-  .dots i:nth-child(3) { animation-delay: .4s }
-  @keyframes dot { 50% { opacity: .25 } }
-}
-
 form { padding: 10px 12px 6px; border-block-start: 1px solid var(--line) }
 .row { display: flex; align-items: end; gap: 8px }
 textarea { flex: 1; min-width: 0; min-height: 46px; max-height: 9.5em; padding: 10px 12px; resize: none;
@@ -243,21 +217,14 @@ textarea { flex: 1; min-width: 0; min-height: 46px; max-height: 9.5em; padding: 
 textarea:focus-visible { outline-offset: 0; outline-width: 2px }
 textarea::placeholder { color: var(--muted); opacity: 1 }
 .row > button { min-width: 46px; min-height: 46px }
-.switch { display: inline-flex; align-items: center; gap: 8px; padding: 0 4px; font-size: .875em; color: var(--muted) }
-.switch i { position: relative; width: 34px; height: 20px; border: 2px solid var(--edge); border-radius: 10px }
-.switch i::after { content: ""; position: absolute; inset-block-start: 2px; inset-inline-start: 2px;
-  border: 6px solid var(--edge); border-radius: 50% }
-.switch[aria-checked="true"] { color: var(--text) }
-.switch[aria-checked="true"] i { border-color: var(--accent) }
-.switch[aria-checked="true"] i::after { inset-inline: auto 2px; border-color: var(--accent) }
-
 .facts > p { margin: 0 0 12px }
 .facts ul { margin: 0 0 12px; padding: 0; list-style: none }
 .facts li { display: flex; align-items: center; gap: 8px; padding: 6px 0; border-block-end: 1px solid var(--line) }
 .facts li > div { flex: 1; min-width: 0; overflow-wrap: anywhere }
 .facts small { display: block; color: var(--muted) }
-.facts label { display: flex; align-items: center; gap: 10px; min-height: 44px; font-size: .875em }
-.facts input { width: 22px; height: 22px; flex: none; accent-color: var(--accent) }
+label { display: flex; align-items: center; gap: 10px; width: fit-content; min-height: 44px; padding-inline: 4px;
+  font-size: .875em }
+input { width: 22px; height: 22px; margin: 0; flex: none; accent-color: var(--accent) }
 .facts .ask { margin-block-start: 12px; padding: 12px; border: 1px solid var(--error); border-radius: 12px }
 .facts .ask p { margin: 0 0 10px }
 .facts .ask button { margin-inline-end: 8px }
@@ -265,19 +232,18 @@ textarea::placeholder { color: var(--muted); opacity: 1 }
 .hide { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap }
 
-/* Small screens, and large ones that are zoomed in: the whole of it. */
+/* small, or zoomed in */
 @media (max-width: 480px), (max-height: 480px) {
-  dialog.panel, :host([side="start"]) dialog.panel { position: fixed; inset: 0; width: auto; max-width: none;
+  dialog.panel { position: fixed; inset: 0; width: auto; max-width: none;
     height: auto; max-height: none; border: 0; border-radius: 0; padding-block-end: env(safe-area-inset-bottom) }
 }
-/* Too low for a part of its own that scrolls: then everything does. */
+/* too low for a part that scrolls by itself */
 @media (max-height: 360px) {
   dialog.panel { display: block; overflow-y: auto }
   dialog.panel .main { overflow: visible }
 }
 @media (forced-colors: active) {
-  .text, .launcher, .filled, .icon { border-color: currentColor }
-  .switch[aria-checked="true"] i::after { border-color: Highlight }
+  .text, .icon { border-color: currentColor }
 }
 `);
 
@@ -292,9 +258,7 @@ const ICONS = {
   bin: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
 };
 
-// --- Elements -------------------------------------------------------------------------------------------------------
-
-/** An element. Names that begin with "on" are listeners; true is an empty attribute, false and null are none. */
+/** An element. Names that begin with "on" are listeners. */
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -315,9 +279,7 @@ function icon(name) {
   return svg;
 }
 
-// --- Markdown -------------------------------------------------------------------------------------------------------
-// A small part of CommonMark, with GitHub's tables. Text is cut into blocks and each becomes elements. Raw HTML is text.
-// A line break is one, as people expect of a chat. Pictures become links: loading them would tell others who reads.
+// A part of CommonMark, with tables. Raw HTML is text. Pictures become links: loading them would tell others who reads.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
@@ -327,7 +289,6 @@ const ITEM = /^( *)(?:[-*+]|(\d{1,9})[.)])\s+/;
 const starts = (line) => [FENCE, HEADING, RULE, QUOTE, ITEM].some((form) => form.test(line));
 const isDivider = (line = "") => /^[\s|:-]+$/.test(line) && line.includes("-") && line.includes("|");
 
-/** The sources of the blocks of a text, in order. */
 function blocksOf(text) {
   const lines = text.split(/\r\n?|\n/);
   const blocks = [];
@@ -339,7 +300,6 @@ function blocksOf(text) {
   return blocks;
 }
 
-/** The line after the block that begins at `at`. */
 function endOf(lines, at) {
   const line = lines[at];
   const fence = FENCE.exec(line)?.[1];
@@ -366,7 +326,7 @@ function blockOf(source, depth = 0) {
   const first = lines[0];
   if (FENCE.test(first)) {
     const isClosed = lines.length > 1 && FENCE.test(lines.at(-1));
-    // Wide code scrolls, and what scrolls must be reached by the keyboard.
+    // What scrolls must be reached by the keyboard.
     return h("pre", { tabindex: 0, dir: "ltr" }, h("code", {}, lines.slice(1, isClosed ? -1 : undefined).join("\n")));
   }
   const heading = HEADING.exec(first);
@@ -409,7 +369,7 @@ const LINK = /!?\[((?:[^[\]\\]|\\.|\[[^[\]]*\])*)\]\(\s*<?((?:[^\s<>()]|\([^\s<>
 const ADDRESS = /<?((?:https?:\/\/|mailto:)[^\s<>"`]+)>?/iy;
 const SPECIAL = /[\\`![*_~<\n]|https?:|mailto:/gi;
 
-/** Puts the inline content of a text into an element; gives the element. */
+/** The element, with the inline content of a text in it. */
 function filled(element, text, depth = 0) {
   if (text.length > LONGEST || depth > 6) {
     element.append(text);
@@ -436,7 +396,7 @@ function filled(element, text, depth = 0) {
   return element;
 }
 
-/** What stands at a special character: a node or a text, and how much of the source it takes. */
+/** What stands at a special character, and how much of the source it takes. */
 function nodeAt(text, at, depth) {
   const sign = text[at];
   if (sign === "\n") return [h("br"), 1];
@@ -485,7 +445,7 @@ function markAt(text, at, depth) {
   return null;
 }
 
-/** A link that leads where a link may: to the web or to a mail box. */
+/** A link to where one may lead, the web or a mail box. */
 function linkTo(address, label, depth) {
   let url;
   try {
@@ -498,53 +458,48 @@ function linkTo(address, label, depth) {
   return label ? filled(link, label, depth + 1) : (link.append(address), link);
 }
 
-/** What a screen reader is to say of Markdown. */
 const spoken = (text) => text.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[*_~`#>|]+/g, " ").trim();
 
-// --- Languages ------------------------------------------------------------------------------------------------------
-
 const SCRIPTS = {
-  Latn: [/\p{Script=Latin}/gu, "en"],
-  Cyrl: [/\p{Script=Cyrillic}/gu, "ru"],
-  Arab: [/\p{Script=Arabic}/gu, "ar"],
-  Hebr: [/\p{Script=Hebrew}/gu, "he"],
-  Grek: [/\p{Script=Greek}/gu, "el"],
-  Deva: [/\p{Script=Devanagari}/gu, "hi"],
-  Thai: [/\p{Script=Thai}/gu, "th"],
-  Kore: [/\p{Script=Hangul}/gu, "ko"],
-  Jpan: [/[\p{Script=Hiragana}\p{Script=Katakana}]/gu, "ja"],
-  Hans: [/\p{Script=Han}/gu, "zh"],
+  Latin: ["Latn", "en"],
+  Cyrillic: ["Cyrl", "ru"],
+  Arabic: ["Arab", "ar"],
+  Hebrew: ["Hebr", "he"],
+  Greek: ["Grek", "el"],
+  Devanagari: ["Deva", "hi"],
+  Thai: ["Thai", "th"],
+  Hangul: ["Kore", "ko"],
+  Hiragana: ["Jpan", "ja"],
+  Han: ["Hans", "zh"],
 };
 
-/** The language of a text as its script tells it: of those that the reader reads, the first of that script. */
+/** The language of a text: of those that the reader reads, the first that is written in its script. */
 function languageOf(text, reads) {
-  let [script, most] = ["", 0];
-  for (const [name, [letters]] of Object.entries(SCRIPTS)) {
-    const count = text.slice(0, 500).match(letters)?.length ?? 0;
-    if (count > most) [script, most] = [name, count];
+  let [most, found] = [0, ["", reads[0]]];
+  for (const [name, script] of Object.entries(SCRIPTS)) {
+    const count = text.slice(0, 500).match(new RegExp(`\\p{Script=${name}}`, "gu"))?.length ?? 0;
+    if (count > most) [most, found] = [count, script];
   }
   const writes = (language) => {
     try {
-      return new Intl.Locale(language).maximize().script === script;
+      return new Intl.Locale(language).maximize().script === found[0];
     } catch {
       return false;
     }
   };
-  return script ? (reads.find(writes) ?? SCRIPTS[script][1]) : reads[0];
+  return reads.find(writes) ?? found[1];
 }
 
-// --- What the browser keeps -----------------------------------------------------------------------------------------
+const randomId = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("-");
 
-const randomId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((n) => n.toString(16).padStart(2, "0")).join("");
-
-/** A short mark of a user's id (FNV-1a, 64 bits): it is compared, and says nothing to whoever finds it. */
+/** A mark of a user's id (FNV-1a, 64 bits), which says nothing to whoever finds it. */
 function markOf(text) {
   let hash = 0xcbf29ce484222325n;
-  for (const byte of new TextEncoder().encode(text)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  for (const byte of new TextEncoder().encode(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return hash.toString(36);
 }
 
-/** A value under a name in localStorage or sessionStorage; where that is blocked, for as long as the page lives. */
+/** A value in localStorage or sessionStorage; where that is blocked, for as long as the page lives. */
 class Kept {
   #own = null;
   constructor(storage, name) {
@@ -563,15 +518,16 @@ class Kept {
     try {
       window[this.storage].setItem(this.name, JSON.stringify(value));
     } catch {
-      // Blocked or full: then only this page knows.
+      // blocked or full: only this page knows
     }
   }
 }
 
-/** What a user token claims. It is read to know whose it is, not to believe it: that is the server's part. */
+/** What a user token claims: to tell people apart. Whether it is true is for the server to say. */
 function claimsOf(token) {
   try {
-    const bytes = Uint8Array.from(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+    const body = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
+    const bytes = Uint8Array.from(body, (char) => char.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes));
     return { sub: String(claims.sub), visitor: claims.visitor };
   } catch {
@@ -579,9 +535,6 @@ function claimsOf(token) {
   }
 }
 
-// --- The server -----------------------------------------------------------------------------------------------------
-
-/** The server answered that it will not. */
 class Refused extends Error {
   constructor(status, code, wait) {
     super(`${status} ${code}`);
@@ -609,7 +562,7 @@ async function ask(url, { headers, body, signal }) {
       signal,
       cache: "no-store",
       credentials: "omit",
-      referrerPolicy: "strict-origin", // a page's stricter one would hide its origin, by which its key is known
+      referrerPolicy: "strict-origin", // a page's stricter one might hide its origin
     });
   } catch (error) {
     throw isAborted(error) ? error : new Broken();
@@ -619,7 +572,7 @@ async function ask(url, { headers, body, signal }) {
   throw new Refused(response.status, told.error?.code ?? "", Number(response.headers.get("Retry-After")) || 0);
 }
 
-/** The events of a stream (HTML, 9.2): name, id and value. Ends where the stream does; throws `Broken` if that breaks. */
+/** The events of a stream (HTML, 9.2). Throws `Broken` where it breaks. */
 async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -632,13 +585,8 @@ async function* eventsOf(response) {
       const events = (rest + value).split("\n\n");
       rest = events.pop();
       for (const event of events) {
-        const fields = Object.fromEntries(
-          event.split("\n").filter((line) => line.includes(": ") && line[0] !== ":").map((line) => {
-            const colon = line.indexOf(": ");
-            return [line.slice(0, colon), line.slice(colon + 2)];
-          }),
-        );
-        if (fields.data) yield { name: fields.event, id: Number(fields.id), value: JSON.parse(fields.data) };
+        const { event: name, id, data } = Object.fromEntries(event.split("\n").map((line) => line.split(/: (.*)/s)));
+        if (data) yield { name, id: Number(id), value: JSON.parse(data) };
       }
     }
   } catch (error) {
@@ -648,9 +596,7 @@ async function* eventsOf(response) {
   }
 }
 
-// --- Telling screen readers -----------------------------------------------------------------------------------------
-
-/** Says things in a live region: each is added once, and old ones go. */
+/** A live region: what is said is added once, and goes after a while. */
 class Voice {
   constructor() {
     this.region = h("div", { class: "hide", "aria-live": "polite" });
@@ -660,14 +606,14 @@ class Voice {
     this.region.append(h("p", { lang }, text));
     while (this.region.childNodes.length > 20) this.region.firstChild.remove();
   }
-  /** Says a text that grows: gives a function that is called with what there is of it, and whether that is all. */
+  /** Says a text that grows: the function gets what there is of it, and whether that is all. */
   follow(lang) {
     let said = 0;
     return (text, isAll) => {
       const language = lang(text);
       const rest = text.slice(said);
       const sentences = [...new Intl.Segmenter(language, { granularity: "sentence" }).segment(rest)];
-      // The last sentence may go on; so may one that ends where the text does for now.
+      // The last sentence may go on.
       for (const { segment } of isAll ? sentences : sentences.slice(0, -1)) {
         said += segment.length;
         this.say(spoken(segment), language);
@@ -676,19 +622,18 @@ class Voice {
   }
 }
 
-// --- The element ----------------------------------------------------------------------------------------------------
-
 class NitkaChat extends HTMLElement {
-  static observedAttributes = ["key", "server", "user-token", "lang", "heading"];
+  static observedAttributes = ["key", "server", "user-token", "lang"];
 
   #shadow = this.attachShadow({ mode: "open" });
-  #parts = {}; // the elements that are spoken to again
+  #parts = {};
   #voice = new Voice();
-  #life = null; // aborts all that is under way for the person before the screen
-  #who = ""; // the mark of the signed-in user; "" is a stranger
-  #claims = null; // of his token
-  #base = ""; // where the server is
-  #kept = null; // for all tabs: { who, session, visitor: { id, token, session } | null, said }
+  #stay = null; // ends when the element leaves the page
+  #life = null; // ends, with all that is under way, when somebody else is before the screen
+  #claims = null; // of the user's token
+  #who = ""; // his mark; "" is a stranger
+  #base = "";
+  #kept = null; // for all tabs: { who, session, visitor: { id, token } | null, said }
   #record = null; // the same, as this tab knows it; null while it may show nobody's
   #own = null; // for this tab: { unsent: { key, text, session, who } | null, private }
   #turn = null; // the one under way
@@ -705,8 +650,6 @@ class NitkaChat extends HTMLElement {
     this.#shadow.adoptedStyleSheets = [SHEET];
   }
 
-  // The page's side
-
   /** The id of the visitor, for the host to sign; null while there is none. */
   get visitor() {
     return this.#record?.visitor?.id ?? null;
@@ -717,18 +660,19 @@ class NitkaChat extends HTMLElement {
   }
 
   connectedCallback() {
-    window.addEventListener("storage", this.#onStorage);
-    window.addEventListener("online", this.#onLine);
-    window.addEventListener("offline", this.#onLine);
+    this.#stay = new AbortController();
+    const on = (name, act) => window.addEventListener(name, act, { signal: this.#stay.signal });
+    on("storage", ({ key }) => (key ?? this.#kept.name) === this.#kept.name && this.#compare());
+    on("pageshow", ({ persisted }) => persisted && this.#compare()); // a page that was left and is come back to
+    on("online", () => this.#lineChanged());
+    on("offline", () => this.#lineChanged());
     this.#begin();
     if (this.hasAttribute("open")) this.open();
   }
 
   disconnectedCallback() {
-    window.removeEventListener("storage", this.#onStorage);
-    window.removeEventListener("online", this.#onLine);
-    window.removeEventListener("offline", this.#onLine);
-    this.#life?.abort();
+    this.#stay.abort();
+    this.#life.abort();
   }
 
   attributeChangedCallback(name, before, now) {
@@ -741,7 +685,7 @@ class NitkaChat extends HTMLElement {
     const { panel, launcher } = this.#parts;
     if (!panel || this.isOpen) return;
     this.#opener = this.#shadow.activeElement ?? document.activeElement;
-    // Where it fills the screen the page behind is out of reach; else the page stays in use beside it.
+    // Where it fills the screen the page behind is out of reach.
     if (matchMedia("(max-width: 480px), (max-height: 480px)").matches) panel.showModal();
     else panel.show();
     launcher.setAttribute("aria-expanded", "true");
@@ -763,23 +707,17 @@ class NitkaChat extends HTMLElement {
     this.dispatchEvent(new CustomEvent(`nitka-${name}`, { detail, bubbles: true, composed: true }));
   }
 
-  // Words
-
   get #language() {
     return this.closest("[lang]")?.lang || document.documentElement.lang || navigator.language || "en";
   }
 
   #say(name, values = {}) {
     const words = WORDS[this.#language.toLowerCase().split("-")[0]] ?? WORDS.en;
-    const attribute = `text-${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    const text = this.getAttribute(attribute) ?? words[name];
+    const text = this.getAttribute(`text-${name}`) ?? words[name];
     return text.replace(/\{(\w+)\}/g, (whole, key) => values[key] ?? whole);
   }
 
-  /** The language of a text, of those the reader is known to read. */
   #languageOf = (text) => languageOf(text, [this.#language, ...navigator.languages]);
-
-  // Who is there
 
   #begin() {
     const server = new URL(this.getAttribute("server") || ".", import.meta.url).href;
@@ -794,8 +732,7 @@ class NitkaChat extends HTMLElement {
     if (wasOpen && !this.hasAttribute("inline")) this.open();
   }
 
-  /** Learns who is there now, and what of the record in the browser is his. All that changes people goes through here.
-   */
+  /** Learns who is there now, and what of the browser's record is his. */
   #meet() {
     const token = this.getAttribute("user-token"); // "": the page does not know yet
     this.#claims = token ? claimsOf(token) : null;
@@ -807,8 +744,9 @@ class NitkaChat extends HTMLElement {
     if (!isRecord(record) || (record.who && record.who !== this.#who)) {
       record = freshFor(this.#who); // nobody was here, or somebody else
     } else if (record.who !== this.#who) {
-      // A visitor signed in. His conversation goes on where the host has signed that he is this user.
-      const fresh = { ...freshFor(this.#who), visitor: record.visitor };
+      // A visitor signed in. His conversation goes on once the host has signed that he is this user.
+      const visitor = record.visitor && { ...record.visitor, session: record.session };
+      const fresh = { ...freshFor(this.#who), visitor };
       record = this.#mayAdopt(fresh) ? { ...fresh, session: record.session } : fresh;
     }
     const unsent = this.#own.read()?.unsent;
@@ -826,7 +764,7 @@ class NitkaChat extends HTMLElement {
     return Boolean(this.#claims?.visitor && record?.visitor && this.#claims.visitor === record.visitor.id);
   }
 
-  /** Leaves nothing of whoever was there. `record` is the next one's, null while it is not known who he is. */
+  /** Leaves nothing of whoever was there. `record` is the next one's, null while he is not known. */
   #startOver(record) {
     this.#life?.abort();
     this.#life = new AbortController();
@@ -850,11 +788,10 @@ class NitkaChat extends HTMLElement {
     this.#kept.write(this.#record);
   }
 
-  /** Another tab of this browser has changed the record. */
-  #onStorage = (event) => {
-    if (event.key !== this.#kept?.name && event.key !== null) return;
+  /** Another tab, or another page of this one, may have changed the record. */
+  #compare() {
     const record = this.#kept.read();
-    if (!this.#record || this.getAttribute("user-token") === "") return;
+    if (!this.#record) return;
     if (!isRecord(record) || record.who !== this.#who) {
       // Somebody signed in or out there. What this page was given may be another's now.
       this.#isElsewhere = true;
@@ -868,9 +805,9 @@ class NitkaChat extends HTMLElement {
       if (isMore && this.#turn) this.#missed = true;
       else if (isMore && this.#isLoaded) this.#load(true);
     }
-  };
+  }
 
-  /** Makes sure that there is somebody to speak for: adopts the visitor who signed in, makes one where there is none. */
+  /** Sees to it that there is somebody to speak for: joins the visitor who signed in, or makes one. */
   async #ready() {
     if (!this.#record) throw new Refused(401, "nobody", 0);
     if (this.#mayAdopt(this.#record)) await this.#adopt();
@@ -883,11 +820,11 @@ class NitkaChat extends HTMLElement {
     try {
       await this.#ask("v1/visitors/adopt", { body: {}, headers: { "X-Nitka-Visitor": visitor.token } });
     } catch (error) {
-      // Already done in another tab, or of no use: then there is nothing more to move.
+      // Done in another tab, or of no use: there is nothing to move.
       if (!(error instanceof Refused) || !["invalid_visitor", "other_visitor"].includes(error.code)) throw error;
     }
     if (signal.aborted) return;
-    // What he has said as the user goes on, if he has; else what he said before. Rows have other numbers now.
+    // What he said as the user goes on; where there is nothing, what he said before. Rows have other numbers now.
     this.#keep({ session: this.#rows.size ? this.#record.session : visitor.session, visitor: null });
     this.#rows.forEach((row) => row.remove());
     this.#rows.clear();
@@ -900,7 +837,7 @@ class NitkaChat extends HTMLElement {
       if (isRecord(record) && record.who === this.#who && record.visitor) return this.#keep(record);
       const { signal } = this.#life;
       const { user, token } = await this.#read("v1/visitors", { body: {} });
-      if (!signal.aborted) this.#keep({ visitor: { id: user, token, session: this.#record.session } });
+      if (!signal.aborted) this.#keep({ visitor: { id: user, token } });
     };
     if (navigator.locks) await navigator.locks.request(this.#kept.name, make);
     else await make();
@@ -929,8 +866,6 @@ class NitkaChat extends HTMLElement {
     return { "X-Nitka-Session": this.#record.session };
   }
 
-  // What is on the screen
-
   #button(name, glyph, onclick, more = {}) {
     const label = this.#say(name);
     const attributes = { type: "button", class: "icon", "aria-label": label, title: label, onclick, ...more };
@@ -949,7 +884,7 @@ class NitkaChat extends HTMLElement {
       "aria-expanded": "false",
       "aria-haspopup": "dialog",
     });
-    p.title = h("h2", { id: "title" }, this.getAttribute("heading") || this.#say("title"));
+    p.title = h("h2", { id: "title" }, this.#say("title"));
     p.back = this.#button("back", "back", () => this.#view("chat", true));
     p.know = this.#button("know", "know", () => this.#openFacts());
     p.fresh = this.#button("new", "new", () => this.#newConversation());
@@ -979,23 +914,17 @@ class NitkaChat extends HTMLElement {
   #buildForm() {
     const p = this.#parts;
     p.input = h("textarea", {
-      id: "input",
       rows: 1,
       placeholder: this.#say("hint"),
+      "aria-label": this.#say("hint"),
       enterkeyhint: "send",
       dir: "auto",
       autocomplete: "off",
       oninput: () => this.#show(),
     });
     p.send = h("button", { type: "submit", class: "icon filled" });
-    const isPrivate = Boolean(this.#own.read()?.private);
-    const onclick = () => this.#setPrivate(p.private.getAttribute("aria-checked") !== "true");
-    p.private = h(
-      "button",
-      { type: "button", class: "switch", role: "switch", "aria-checked": String(isPrivate), onclick },
-      h("i", { "aria-hidden": "true" }),
-      this.#say("private"),
-    );
+    const checked = Boolean(this.#own.read()?.private);
+    p.private = h("input", { type: "checkbox", role: "switch", checked, onchange: () => this.#privacyChanged() });
     const onsubmit = (event) => {
       event.preventDefault();
       if (this.#turn) this.#turn.stop();
@@ -1004,9 +933,8 @@ class NitkaChat extends HTMLElement {
     return h(
       "form",
       { onsubmit },
-      h("label", { class: "hide", for: "input" }, this.#say("label")),
       h("div", { class: "row" }, p.input, p.send),
-      p.private,
+      h("label", {}, p.private, this.#say("private")),
     );
   }
 
@@ -1027,29 +955,26 @@ class NitkaChat extends HTMLElement {
     else this.close();
   }
 
-  /** Shows the conversation or the facts; `isAsked` by whoever sits there, whose focus then goes along. */
   #view(name, isAsked = false) {
     const p = this.#parts;
     const isFacts = name === "facts";
     const wasFacts = !p.facts.hidden;
     p.facts.hidden = p.back.hidden = !isFacts;
     p.log.hidden = p.form.hidden = p.know.hidden = p.fresh.hidden = isFacts;
-    p.title.textContent = isFacts ? this.#say("know") : this.getAttribute("heading") || this.#say("title");
+    p.title.textContent = isFacts ? this.#say("know") : this.#say("title");
     this.#show();
     if (isFacts) p.back.focus();
     else if (wasFacts && isAsked) p.input.focus();
   }
 
-  /** Brings what depends on the state up to date: banner, buttons. */
   #show() {
     const { banner, facts, input, send, fresh, know, private: toggle } = this.#parts;
-    const isPrivate = toggle.getAttribute("aria-checked") === "true";
     const isWaiting = !this.#record && !this.#isElsewhere;
     const told = [
       this.#isElsewhere && "elsewhere",
       isWaiting && "moment",
       !navigator.onLine && "offline",
-      isPrivate && facts.hidden && "privateOn",
+      toggle.checked && facts.hidden && "privateOn",
     ].filter(Boolean);
     this.#keepingEnd(() => {
       banner.hidden = !told.length;
@@ -1067,7 +992,6 @@ class NitkaChat extends HTMLElement {
     for (const part of [input, fresh, know, toggle]) part.disabled = !this.#record;
   }
 
-  /** A message in the list. `row` has role, text, and perhaps seq and interrupted. */
   #item(row) {
     const isUser = row.role === "user";
     const text = h("div", { class: "text", dir: "auto" });
@@ -1114,16 +1038,12 @@ class NitkaChat extends HTMLElement {
     if (isAtEnd) box.scrollTop = box.scrollHeight;
   }
 
-  #onLine = () => {
-    if (!this.#parts.panel) return;
+  #lineChanged() {
     this.#show();
     this.#voice.say(navigator.onLine ? "" : this.#say("offline"));
-    if (navigator.onLine) this.#retry();
-  };
+    this.#retry();
+  }
 
-  // History
-
-  /** Reads the conversation's latest messages; `isAgain` although it was read. */
   async #load(isAgain = false) {
     const isSomebody = this.#claims || this.#record?.visitor;
     if (!this.#record || (this.#isLoaded && !isAgain)) return;
@@ -1147,7 +1067,7 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Brings the list up to what the server has: newest page of it. */
+  /** Brings the list up to the newest page of what the server has. */
   #merge({ data, next }) {
     const { list, earlier } = this.#parts;
     const later = (seq) => [...list.children].find((item) => item.seq > seq) ?? this.#turn?.ask ?? null;
@@ -1192,7 +1112,7 @@ class NitkaChat extends HTMLElement {
     const unsent = this.#own.read()?.unsent;
     if (!unsent || this.#turn || unsent.who !== this.#who || unsent.session !== this.#record.session) return;
     const latest = [...this.#rows.values()].filter((item) => item.classList.contains("user")).at(-1);
-    if (latest?.value === unsent.text) return this.#setUnsent(null); // it had arrived
+    if (latest?.value === unsent.text) return this.#setUnsent(null);
     if ([...this.#unsent].some((turn) => turn.key === unsent.key)) return;
     const turn = { key: unsent.key, text: unsent.text, isPrivate: false };
     this.#keepingEnd(() => this.#open(turn), true);
@@ -1203,9 +1123,9 @@ class NitkaChat extends HTMLElement {
     this.#own.write({ ...this.#own.read(), unsent });
   }
 
-  #setPrivate(isPrivate) {
+  #privacyChanged() {
+    const isPrivate = this.#parts.private.checked;
     this.#own.write({ ...this.#own.read(), private: isPrivate });
-    this.#parts.private.setAttribute("aria-checked", String(isPrivate));
     this.#show();
     if (isPrivate) this.#voice.say(this.#say("privateOn"));
   }
@@ -1215,9 +1135,7 @@ class NitkaChat extends HTMLElement {
     const draft = input.value;
     this.#startOver({ ...this.#record, session: randomId() });
     input.value = draft;
-    const { visitor } = this.#record;
-    // A stranger's conversation is the one that goes on when he signs in.
-    this.#keep(visitor && !this.#who ? { visitor: { ...visitor, session: this.#record.session } } : {});
+    this.#keep({});
     this.#setUnsent(null);
     this.#isLoaded = true;
     this.#notice(this.#say("begun"));
@@ -1225,19 +1143,16 @@ class NitkaChat extends HTMLElement {
     input.focus();
   }
 
-  // A turn
-
   #submit() {
     const { input, private: toggle } = this.#parts;
     const text = input.value.trim();
     if (!text || !this.#record) return;
     input.value = "";
-    const turn = { key: randomId(), text, isPrivate: toggle.getAttribute("aria-checked") === "true" };
+    const turn = { key: randomId(), text, isPrivate: toggle.checked };
     this.#keepingEnd(() => this.#open(turn), true);
     this.#run(turn);
   }
 
-  /** Puts a question into the list. */
   #open(turn) {
     turn.ask = this.#item({ role: "user", text: turn.text });
     if (turn.isPrivate) turn.ask.note(this.#say("privateNote"));
@@ -1249,8 +1164,7 @@ class NitkaChat extends HTMLElement {
     const stopping = new AbortController();
     turn.stop = () => stopping.abort();
     turn.ask.note(turn.isPrivate ? this.#say("privateNote") : "");
-    turn.answer = this.#item({ role: "assistant", text: "" });
-    this.#dots(turn.answer);
+    turn.answer = this.#item({ role: "assistant", text: this.#say("writing") });
     turn.follow = this.#voice.follow(this.#languageOf);
     turn.got = ""; // what came of the answer
     this.#turn = turn;
@@ -1275,14 +1189,7 @@ class NitkaChat extends HTMLElement {
     if (ended) this.#retry();
   }
 
-  #dots(item) {
-    item.querySelector(".text").replaceChildren(
-      h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
-      h("span", { class: "hide" }, this.#say("writing")),
-    );
-  }
-
-  /** Delivers a question until there is an answer, over a line that may break. Throws what cannot be helped. */
+  /** Delivers a question until there is an answer, over a line that may break. */
   async #deliver(turn, signal) {
     let isNewVisitor = false;
     for (let attempt = 0; ; attempt++) {
@@ -1315,16 +1222,15 @@ class NitkaChat extends HTMLElement {
       if (name === "error") throw new Refused(502, value.error?.code ?? "", 0);
       turn.answer.note("");
       if (name === "done") return this.#done(turn, value);
-      // The id says where a piece ends. An answer that begins anew, because nothing of the first was kept, replaces it.
+      // The id says where a piece ends. An answer may begin anew: then nothing of the first was kept.
       const start = id - [...value.text].length;
       const have = [...turn.got];
       turn.got = (start === have.length ? turn.got : have.slice(0, start).join("")) + value.text;
       this.#draw(turn);
     }
-    throw new Broken(); // it ended without an end
+    throw new Broken();
   }
 
-  /** Shows what there is of an answer, once a frame. */
   #draw(turn) {
     if (turn.isDue) return;
     turn.isDue = true;
@@ -1409,7 +1315,6 @@ class NitkaChat extends HTMLElement {
     this.#fail(turn, error);
   }
 
-  /** Leaves the question where it is, says what went wrong, and offers to try again. */
   #fail(turn, error) {
     turn.answer?.remove();
     const name = nameOf(error);
@@ -1438,7 +1343,7 @@ class NitkaChat extends HTMLElement {
     if (this.#own.read()?.unsent?.key === turn.key) this.#setUnsent(null);
   }
 
-  /** The line is back, or somebody signed in again: what waits for that is sent. */
+  /** Sends what waited for the line, or for a sign-in. */
   #retry() {
     const [turn] = this.#unsent;
     if (turn && !this.#turn && this.#record && navigator.onLine) this.#run(turn);
@@ -1456,12 +1361,10 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  // What is known of him
-
   async #openFacts() {
     const { facts } = this.#parts;
     this.#view("facts");
-    facts.replaceChildren(h("p", {}, this.#say("loading")));
+    facts.replaceChildren(h("p", {}, this.#say("moment")));
     const { signal } = this.#life;
     try {
       const found = await this.#facts();
@@ -1495,7 +1398,7 @@ class NitkaChat extends HTMLElement {
     const box = h("input", { type: "checkbox" });
     const withTurns = h("label", {}, box, this.#say("withTurns"));
     const forget = this.#plain("forget", () => this.#askOnce(forget), "danger");
-    // Conversations may be there where no fact is, so it is always offered to whoever is somebody.
+    // Where no fact is, conversations may be.
     const isSomebody = this.#claims || this.#record.visitor;
     Object.assign(facts, { told, box });
     facts.replaceChildren(intro, told, ...(found.length ? [list, withTurns] : []), ...(isSomebody ? [forget] : []));
@@ -1584,7 +1487,7 @@ class NitkaChat extends HTMLElement {
 const freshFor = (who) => ({ who, session: randomId(), visitor: null, said: "" });
 const isRecord = (value) => typeof value?.who === "string" && typeof value.session === "string";
 
-/** Writes Markdown into an element, and leaves alone what stands there already: an answer grows at its end. */
+/** Writes Markdown into an element. Blocks that stand there already stay: an answer grows at its end. */
 function writeInto(element, text) {
   const blocks = blocksOf(text);
   const before = element.blocks ?? [];
@@ -1596,7 +1499,6 @@ function writeInto(element, text) {
   element.blocks = blocks;
 }
 
-/** The words for what went wrong. */
 function nameOf(error) {
   if (!(error instanceof Refused)) return "network";
   if (error.status === 429) return "busy";
