@@ -342,6 +342,7 @@ def tighten(stage: Stage, lines: int) -> None:
         there = await reading.found(vault, User("anna"), "s")
         assert there is not None
         before = await reading.summary_of(vault, there.thread)
+        assert before is not None
         gists = tuple(replace(line, form="gist") for line in before.lines[:lines])
         after = replace(before, lines=(*gists, *before.lines[lines:]), version=before.version + 1)
         row = seal_summary(there.thread, after)
@@ -400,6 +401,38 @@ def test_forgotten_turns_are_tombstones_and_private_ones_do_not_exist(stage: Sta
     who.view("turn", "?seq=4")
     assert "forgotten since: 2–3" in who.text and "word for word: 0–1" in who.text
     assert who.view("turn", "?seq=6").status_code == 404
+
+
+def break_things(stage: Stage) -> None:
+    """As a bad disk would: two rows do not open, the summary does not, nor does one session's own row."""
+
+    async def spoil() -> None:
+        owner = await stage.service.vault.owner_id(User("anna"))
+        sessions = stage.store._owners[owner].sessions  # type: ignore[attr-defined]
+        whole, broken = sorted(sessions.values(), key=lambda one: -len(one.rows))
+        whole.rows[4] = whole.rows[4]._replace(body=whole.rows[8].body)
+        whole.rows[9] = whole.rows[9]._replace(body=whole.rows[8].body)
+        whole.folds[SUMMARY] = replace(whole.folds[SUMMARY], body=whole.rows[0].body)
+        broken.row = replace(broken.row, body=whole.rows[0].body)
+
+    stage.run(spoil())
+
+
+def test_what_does_not_open_is_said_and_hides_nothing_else(stage: Stage, visitor: Any) -> None:
+    say(stage, *(f"Turn {n}." for n in range(10)))
+    say(stage, "Elsewhere.", session="broken")
+    break_things(stage)
+    who = visitor("admin")
+    who.person("anna")
+    assert "its row is damaged" in who.text and len(who.doors()) == 1
+    who.open()
+    assert "rows that do not open: 2" in who.text and who.text.count("the row is damaged or missing") == 2
+    assert "Turn 3." in who.text and "Turn 9." in who.text and "Turn 2." not in who.text
+    who.view("turn", "?seq=18")
+    assert who.at.status_code == 200 and "does not open: 4" in who.text and "does not open: 9" in who.text
+    assert who.view("turn", "?seq=4").status_code == 200
+    for name in ("summary", "cost"):
+        assert who.view(name).status_code == 200 and "summary of this conversation does not open" in who.text
 
 
 def test_a_conversation_that_was_forgotten_meanwhile_is_gone(stage: Stage, visitor: Any) -> None:

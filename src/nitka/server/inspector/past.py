@@ -57,6 +57,7 @@ class Log:
     sizes: Mapping[int, int] = field(default_factory=dict)
     damaged: frozenset[int] = frozenset()  # do not open
     summary: Summary = Summary()
+    closed: bool = False  # the summary does not open: its lines and its cursor are not known
 
     def state(self, seq: int) -> Literal["living", "damaged", "forgotten"]:
         """What became of the turn that begins with this row."""

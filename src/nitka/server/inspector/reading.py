@@ -55,22 +55,24 @@ async def read_log(vault: Vault, there: Found, *, most: int = MOST_ROWS) -> Log:
                 rows.append(stored.message)
                 sizes[row.seq] = _size(vault, stored)
     rows.sort(key=lambda row: row.seq)
+    summary = await summary_of(vault, there.thread)
     return Log(
         first=first,
         head=head,
         rows=tuple(rows),
         sizes=sizes,
         damaged=frozenset(damaged),
-        summary=await summary_of(vault, there.thread),
+        summary=summary or Summary(cursor=head),
+        closed=summary is None,
     )
 
 
-async def summary_of(vault: Vault, thread: Thread) -> Summary:
-    """The summary; an empty one where it does not open."""
+async def summary_of(vault: Vault, thread: Thread) -> Summary | None:
+    """The summary; None where it does not open."""
     try:
         return await acts.summary_of(vault, thread)
     except Damaged:
-        return Summary()
+        return None
 
 
 async def facts_at_hand(vault: Vault, owner: Owner) -> Facts:

@@ -122,6 +122,7 @@ def _help(language: str) -> dict[str, Any]:
     return {
         "number": lambda value: number(value, language),
         "moment": moment,
+        "span": span,
         "counted": lambda value, forms: f"{number(value, language)} {forms[_form(value, language)]}",
     }
 
@@ -134,6 +135,15 @@ def number(value: int, language: str) -> str:
 def moment(at: datetime | None) -> str:
     """A time to the minute, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at is not None else "–"
+
+
+def span(first: datetime, last: datetime | None) -> str:
+    """From one time to another, as short as that can be said."""
+    begin, end = moment(first), moment(last or first)
+    if begin == end:
+        return begin
+    day = len("2026-05-04 ")
+    return f"{begin.removesuffix(' UTC')} – {end[day:] if begin[:day] == end[:day] else end}"
 
 
 def _form(count: int, language: str) -> int:
