@@ -303,7 +303,7 @@ def test_forget_me_asks_once_and_tells_the_true_count(shop: Shop) -> None:
     expect(other.questions).to_have_count(0)
     assert shop.house.run(shop.house.nitka.facts(who)) == ()
     assert shop.house.run(shop.house.nitka.sessions(who)) == ()
-    assert chat.record["visitor"] is None
+    assert chat.visitor is None
     chat.button("Back to the conversation").click()
     chat.say("Who am I?", "All right.")
     assert chat.record["visitor"]["id"] != who.id

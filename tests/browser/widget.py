@@ -104,6 +104,12 @@ class Chat:
         )
 
     @property
+    def visitor(self) -> str | None:
+        """The visitor's id, as the page learns it."""
+        found: str | None = self.page.evaluate("document.querySelector('nitka-chat').visitor")
+        return found
+
+    @property
     def spoken(self) -> list[str]:
         """What a screen reader was told."""
         return self.host.locator("[aria-live] p").all_text_contents()

@@ -358,7 +358,7 @@ function listOf(lines, depth) {
 }
 
 function tableOf(lines) {
-  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|");
+  const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|", 50);
   const row = (line, tag) => h("tr", {}, ...cells(line).map((cell) => filled(h(tag, { dir: "auto" }), cell.trim())));
   const body = lines.slice(2).map((line) => row(line, "td"));
   return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, row(lines[0], "th"), ...body));
@@ -411,9 +411,13 @@ function nodeAt(text, at, depth) {
   if (sign === "<" || /[hm]/i.test(sign)) {
     ADDRESS.lastIndex = at;
     // What ends a sentence is not part of an address, nor is a bracket that was not opened in it.
-    const address = ADDRESS.exec(text)?.[1].replace(/(?:[.,:;!?'"*_~]|\)(?=\)*$)(?<!\([^()]*\)))+$/, "");
-    const node = address && linkTo(address, null, depth);
-    const wraps = sign === "<" && text[at + 1 + (address?.length ?? 0)] === ">";
+    let address = ADDRESS.exec(text)?.[1] ?? "";
+    const count = (bracket) => address.split(bracket).length;
+    while (/[.,:;!?'"*_~]$/.test(address) || (address.endsWith(")") && count("(") < count(")"))) {
+      address = address.slice(0, -1);
+    }
+    const node = linkTo(address, null, depth);
+    const wraps = sign === "<" && text[at + 1 + address.length] === ">";
     if (node && (sign !== "<" || wraps)) return [node, address.length + (wraps ? 2 : 0)];
     return [sign, 1];
   }
@@ -1059,6 +1063,7 @@ class NitkaChat extends HTMLElement {
       this.#restore();
     } catch (error) {
       if (signal.aborted) return;
+      if (error.code === "invalid_visitor") return this.#keep({ visitor: null });
       this.#isLoaded = false;
       const name = nameOf(error);
       const again = this.#plain("again", () => (notice.remove(), this.#load()));
@@ -1191,7 +1196,6 @@ class NitkaChat extends HTMLElement {
 
   /** Delivers a question until there is an answer, over a line that may break. */
   async #deliver(turn, signal) {
-    let isNewVisitor = false;
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#ready();
@@ -1199,9 +1203,8 @@ class NitkaChat extends HTMLElement {
       } catch (error) {
         const isPassing = error instanceof Broken || error.status === 503; // busy, or being started again
         const isBroken = isPassing && navigator.onLine && attempt < WAITS.length;
-        if (error instanceof Refused && error.code === "invalid_visitor" && !this.#claims && !isNewVisitor) {
-          isNewVisitor = true; // the server does not know him any more
-          this.#keep({ visitor: null });
+        if (error.code === "invalid_visitor" && !attempt) {
+          this.#keep({ visitor: null }); // the server does not know him any more
         } else if (isBroken) {
           turn.answer.note(this.#say("reconnecting"));
           if (attempt === 0) this.#voice.say(this.#say("reconnecting"));
