@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from nitka.types import User
 from tests.server.stage import Stage
@@ -39,11 +40,17 @@ ODD = (
     "# Not a heading, **not bold**, [no link](javascript:alert(1))",
 )
 USER, SESSION = f"anna {HOSTILE}", f"order {HOSTILE} {WORD}"
+Scheme = Literal["light", "dark"]
 VIEWS = ("session", "summary", "watch", "cost")
 SERIOUS = ("serious", "critical")
+expect.set_options(timeout=20_000)  # milliseconds, on a busy machine
 PICTURES = ("demo", "turn", "alert")
-SIZE = {"width": 1200, "height": 760}
-LOOKS = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 360, "height": 740}}
+SIZE: ViewportSize = {"width": 1200, "height": 760}
+LOOKS: dict[str, ViewportSize] = {
+    "desktop": {"width": 1280, "height": 800},
+    "phone": {"width": 360, "height": 740},
+    "zoomed": {"width": 320, "height": 256},
+}
 
 
 def fill(stage: Stage) -> None:
@@ -125,6 +132,11 @@ class Inspector:
         self.page.goto(f"{self.url}/inspector/nowhere")
         yield "nowhere"
 
+    def appear(self, size: str, scheme: Scheme) -> None:
+        """Shows the page in another size and scheme; "zoomed" is 1280 by 1024 pixels at 400 %."""
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.set_viewport_size(LOOKS[size])
+
     def try_parse(self) -> None:
         for speaker, text in (("A", ODD[7]), ("B", HOSTILE), ("A", "Can you turn on your camera?")):
             self.page.fill("#speaker", speaker)
@@ -177,7 +189,7 @@ def demo(language: str = "en") -> Iterator[str]:
 def pictures(browser: Browser, url: str, language: str) -> Iterator[tuple[str, bytes]]:
     """The pictures of the walk: the chat with the inspector beside it, one request, and how flags added up."""
     ask = {"en": "Who is allergic to nuts?", "ru": "У кого аллергия на орехи?"}[language]
-    context = browser.new_context(viewport=SIZE, color_scheme="light", locale={"en": "en-GB", "ru": "ru-RU"}[language])  # type: ignore[arg-type]
+    context = browser.new_context(viewport=SIZE, color_scheme="light", locale={"en": "en-GB", "ru": "ru-RU"}[language])
     page = context.new_page()
     page.goto(url + language)
     frame = page.frame_locator("#inspector")

@@ -76,7 +76,7 @@ def test_the_example_is_long_enough_to_show_everything(running: str, context: Ca
         page.go_back()
         page.locator("button.card", has_text=re.compile("order|zakaz")).click()
         look.view("watch")
-        expect(page.locator("article.alert")).to_contain_text("F16")
+        expect(page.locator("article.alert", has_text="F16")).to_be_visible()
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
