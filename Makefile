@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SHARED ?= ../shared
 
 .PHONY: chat serve demo pictures test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
-	bench-recall-cost bench-calls bench-server bench-watch
+	bench-recall-cost bench-calls bench-server bench-streams bench-watch soak
 
 chat: $(READY)
 	@$(BIN)/nitka chat
@@ -31,7 +31,7 @@ architecture: $(READY)
 	$(BIN)/lint-imports
 
 tests: $(READY)
-	$(BIN)/pytest -q -n 2 -m 'not alone'
+	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not alone'
 	$(BIN)/pytest -q -m alone
 
 format: $(READY)
@@ -66,8 +66,11 @@ bench-server: $(READY)
 bench-watch: $(READY)
 	$(BIN)/python -m benchmarks.watch --shared $(SHARED)
 
-bench-server: $(READY)
-	$(BIN)/python -m benchmarks.server
+bench-streams: $(READY)
+	$(BIN)/python -m benchmarks.streams
+
+soak: $(READY)
+	$(BIN)/python -m benchmarks.soak
 
 # Everything that is tested is pinned in requirements.lock; `make lock` renews it.
 $(READY): requirements.lock pyproject.toml
