@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -238,3 +240,13 @@ def test_on_a_phone_it_is_all_there_is(shop: Shop) -> None:
     chat.button("Close the chat").click()
     expect(chat.panel).to_be_hidden()
     expect(chat.host.locator(".launcher")).to_be_focused()
+
+
+@pytest.mark.parametrize("name", ["widget.md", "widget.ru.md"])
+def test_what_the_documents_tell_to_put_into_a_page_is_all_it_takes(shop: Shop, name: str) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / name).read_text(encoding="utf-8")
+    snippet = re.findall(r"```html\n(.*?)```", page, re.DOTALL)[0]
+    html = snippet.replace("https://nitka.example", shop.server).replace("pk_...", shop.key)
+    tab = shop.context().new_page()
+    tab.goto(shop.site.put(f"<!doctype html><title>Shop</title>{html}", path="/snippet"))
+    Chat(tab, []).open().say("Hello.", "All right.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -19,6 +20,10 @@ import httpx
 import pytest
 from openai import OpenAI
 
+from nitka import Nitka
+from nitka.config import Settings
+from nitka.server import keys
+from nitka.world import random_bytes
 from tests.server.stage import Script, says, upstream
 
 pytestmark = pytest.mark.slow
@@ -42,15 +47,29 @@ class Command:
         assert done.returncode == code, done.stderr
         return done.stdout.strip() or done.stderr.strip()
 
+    def key(self) -> str:
+        """A new API key, made without a process of its own."""
+        return asyncio.run(_new_key(Settings.read(self.env)))
+
     @contextmanager
-    def serve(self, *words: str) -> Iterator[Server]:
+    def serve(self, *words: str, folds: bool = False) -> Iterator[Server]:
+        """A server; without `folds` it need not load the rules for them, which takes seconds."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         log = self.home / "log"
         with log.open("w") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "nitka.cli", "serve", "--port", str(port), *words],
+                [
+                    sys.executable,
+                    "-m",
+                    "nitka.cli",
+                    "serve",
+                    "--port",
+                    str(port),
+                    *([] if folds else ["--no-folds"]),
+                    *words,
+                ],
                 env=self.env,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -63,6 +82,17 @@ class Command:
             finally:
                 server.stop()
                 server.printed.close()
+
+
+async def _new_key(settings: Settings) -> str:
+    secret = keys.secret_of("server", random_bytes(keys.SECRET_BYTES))
+    folder = Path(settings.store.removeprefix("sqlite:///")).parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with Nitka.open(settings.store, settings=settings, background=False) as nitka:
+        sealing = await nitka._vault.keychain.system_key()
+        row = keys.seal(sealing, keys.hash_of(secret), 1, keys.grant_of(scopes=("turns",)))
+        await nitka._vault.store.add_api_key(row)
+    return secret
 
 
 @dataclass
@@ -136,8 +166,9 @@ def test_a_key_is_made_used_listed_and_revoked(command: Command) -> None:
 
 def test_a_widgets_key_needs_its_pages(command: Command) -> None:
     assert "origins" in command.run("keys", "create", "--scope", "widget", code=1)
-    key = command.run("keys", "create", "--scope", "widget", "--origin", "https://shop.example")
-    assert key.startswith("pk_")
+    made = command.run("keys", "create", "--scope", "widget", "--origin", "https://shop.example").splitlines()
+    assert [line[:3] for line in made] == ["pk_", "ws_"]
+    assert made[1] not in command.run("keys", "list")
 
 
 def test_the_first_start_makes_a_key_and_tells_it_once(command: Command, script: Script) -> None:
@@ -153,8 +184,8 @@ def test_the_first_start_makes_a_key_and_tells_it_once(command: Command, script:
 
 def test_nothing_that_was_sent_is_printed(command: Command) -> None:
     """The log has templates, no paths; and uvicorn's own access log is off."""
-    key = command.run("keys", "create", "--scope", "turns")
-    with command.serve() as server:
+    key = command.key()
+    with command.serve(folds=True) as server:
         ask(server, key)
         ask(server, key, n=5)
         httpx.get(f"{server.url}/{MARK}?{MARK}", headers={"User-Agent": MARK})
@@ -174,7 +205,7 @@ def test_nothing_that_was_sent_is_printed(command: Command) -> None:
 def test_open_answers_end_before_the_server_does(command: Command, script: Script, workers: str) -> None:
     script.answer = lambda body: says("One two three four five six seven eight.")
     script.hold = 4
-    key = command.run("keys", "create", "--scope", "turns")
+    key = command.key()
     said: list[str] = []
     with command.serve("--workers", workers, "--grace", "60") as server:
         reading = threading.Thread(target=lambda: said.append(ask(server, key, stream=True).text))
@@ -198,7 +229,7 @@ def test_open_answers_end_before_the_server_does(command: Command, script: Scrip
 
 def test_a_killed_server_has_written_nothing_of_an_open_turn(command: Command, script: Script) -> None:
     script.answer = lambda body: says("One two three four five six.")
-    key = command.run("keys", "create", "--scope", "turns")
+    key = command.key()
     with command.serve() as server:
         assert ask(server, key).status_code == 200
         script.hold = 3
@@ -220,7 +251,7 @@ def test_a_killed_server_has_written_nothing_of_an_open_turn(command: Command, s
 
 def test_two_workers_serve_one_conversation(command: Command, script: Script) -> None:
     script.answer = lambda body: says(f"{len(body['messages'])}")
-    key = command.run("keys", "create", "--scope", "turns")
+    key = command.key()
     with command.serve("--workers", "2") as server:
         with client(server, key) as library:
             for turn in range(6):
@@ -234,7 +265,7 @@ def test_two_workers_serve_one_conversation(command: Command, script: Script) ->
 
 
 def test_a_wrong_key_file_is_one_line_and_not_a_traceback(command: Command) -> None:
-    command.run("keys", "create", "--scope", "turns")
+    command.key()
     (command.home / ".config/nitka/keys.json").unlink()
     told = command.run("serve", "--port", "0", code=1)
     assert "Traceback" not in told

@@ -67,7 +67,6 @@ const WORDS = {
     no: "Cancel",
     gone: "Everything is deleted. Messages: {messages}. Facts: {facts}. Conversations: {sessions}.",
     pending: "Last traces on the server's disk go within a short time.",
-    since: "Since {day}",
   },
   ru: {
     title: "Чат",
@@ -123,7 +122,6 @@ const WORDS = {
     no: "Отмена",
     gone: "Всё удалено. Сообщений: {messages}. Фактов: {facts}. Разговоров: {sessions}.",
     pending: "Последние следы на диске сервера исчезнут в скором времени.",
-    since: "С {day}",
   },
 };
 
@@ -221,7 +219,6 @@ textarea::placeholder { color: var(--muted); opacity: 1 }
 .facts ul { margin: 0 0 12px; padding: 0; list-style: none }
 .facts li { display: flex; align-items: center; gap: 8px; padding: 6px 0; border-block-end: 1px solid var(--line) }
 .facts li > div { flex: 1; min-width: 0; overflow-wrap: anywhere }
-.facts small { display: block; color: var(--muted) }
 label { display: flex; align-items: center; gap: 10px; width: fit-content; min-height: 44px; padding-inline: 4px;
   font-size: .875em }
 input { width: 22px; height: 22px; margin: 0; flex: none; accent-color: var(--accent) }
@@ -279,7 +276,7 @@ function icon(name) {
   return svg;
 }
 
-// A part of CommonMark, with tables. Raw HTML is text. Pictures become links: loading them would tell others who reads.
+// A part of CommonMark, with tables. HTML is text. Pictures become links: loading them would tell others who reads.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
@@ -366,7 +363,8 @@ function tableOf(lines) {
 
 const MARKS = { "**": "strong", __: "strong", "*": "em", _: "em", "~~": "del" };
 const LINK = /!?\[((?:[^[\]\\]|\\.|\[[^[\]]*\])*)\]\(\s*<?((?:[^\s<>()]|\([^\s<>()]*\))*)>?(?:\s+"[^"]*")?\s*\)/y;
-const ADDRESS = /<?((?:https?:\/\/|mailto:)[^\s<>"`]+)>?/iy;
+// What ends a sentence is not part of an address, nor is half a pair of brackets.
+const ADDRESS = /<?((?:https?:\/\/|mailto:)(?:\([^\s<>()]*\)|[^\s<>"`()])*(?:\([^\s<>()]*\)|[^\s<>"`().,:;!?'*_~]))/iy;
 const SPECIAL = /[\\`![*_~<\n]|https?:|mailto:/gi;
 
 /** The element, with the inline content of a text in it. */
@@ -410,12 +408,7 @@ function nodeAt(text, at, depth) {
   }
   if (sign === "<" || /[hm]/i.test(sign)) {
     ADDRESS.lastIndex = at;
-    // What ends a sentence is not part of an address, nor is a bracket that was not opened in it.
-    let address = ADDRESS.exec(text)?.[1] ?? "";
-    const count = (bracket) => address.split(bracket).length;
-    while (/[.,:;!?'"*_~]$/.test(address) || (address.endsWith(")") && count("(") < count(")"))) {
-      address = address.slice(0, -1);
-    }
+    const address = ADDRESS.exec(text)?.[1] ?? "";
     const node = linkTo(address, null, depth);
     const wraps = sign === "<" && text[at + 1 + address.length] === ">";
     if (node && (sign !== "<" || wraps)) return [node, address.length + (wraps ? 2 : 0)];
@@ -1245,7 +1238,7 @@ class NitkaChat extends HTMLElement {
     });
   }
 
-  /** The answer as it is kept: it takes the place of what was handed out. */
+  /** The answer as it is kept takes the place of what was handed out. */
   #done(turn, { text, seq, interrupted }) {
     turn.isOver = true;
     this.#keepingEnd(() => {
@@ -1290,7 +1283,7 @@ class NitkaChat extends HTMLElement {
     input.focus();
   }
 
-  /** What the server kept of a turn whose line was cut; null for nothing. It may need a moment to notice. */
+  /** What was kept of a turn whose line was cut. The server may need a moment to notice. */
   async #whatIsKept(turn) {
     for (const wait of LOOKS) {
       try {
@@ -1409,12 +1402,10 @@ class NitkaChat extends HTMLElement {
   }
 
   #fact(fact) {
-    const day = new Date(fact.first_seen).toLocaleDateString(this.#language, { dateStyle: "medium" });
     const label = this.#say("delete", { what: fact.statement });
     const bin = h("button", { type: "button", class: "icon", "aria-label": label, title: label }, icon("bin"));
     const lang = this.#languageOf(fact.statement);
     const words = h("div", {}, h("span", { lang, dir: "auto" }, fact.statement));
-    words.append(h("small", {}, this.#say("since", { day })));
     const item = h("li", {}, words, bin);
     bin.addEventListener("click", () => this.#forgetFact(fact, item, bin));
     return item;
@@ -1443,7 +1434,6 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Says how something ended; the focus goes to `next`, or to the words. */
   #tellInFacts(text, next) {
     const { told } = this.#parts.facts;
     told.textContent = text;
