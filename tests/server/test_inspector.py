@@ -528,6 +528,16 @@ def test_a_name_in_a_channel_leads_to_its_person(stage: Stage, visitor: Any) -> 
         who.get(BEGIN)
 
 
+@pytest.mark.parametrize("id", ["\x01" * 512, "я" * 256, "'\"&<>" * 100, "../../../etc", "a/b?c#d%00"])
+def test_whatever_is_an_id_leads_to_its_person(stage: Stage, visitor: Any, id: str) -> None:
+    """The longest ones too, also those that take most room when they are written down."""
+    say(stage, "Here it is.", user=id, session=id)
+    who = visitor("admin")
+    assert who.person(id).status_code == 200
+    assert who.open().status_code == 200 and "Here it is." in who.text
+    assert who.view("turn", "?seq=0").status_code == 200
+
+
 # Trying parse
 
 

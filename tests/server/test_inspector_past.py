@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nitka import Nitka
+from nitka.facts import Facts
 from nitka.layers.facts import Fact, Seen
 from nitka.models.extract import compact, condense
 from nitka.request.parts import Means
@@ -21,7 +22,7 @@ from nitka.server.inspector.known import as_passages, known_at
 from nitka.server.inspector.past import Log, Rules, request_of, stands
 from nitka.testing import MemoryStore, memory_ring
 from nitka.tokens import Counter, default_counter
-from nitka.types import Budget, Limits, Line, Message, Receipt, Request, Summary, User
+from nitka.types import Budget, Layer, Limits, Line, Message, Receipt, Request, Summary, User
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 COUNTERS = (Counter("letters", 0.0, len), Counter("quarters", 0.25, lambda text: -(-len(text) // 4)), default_counter())
@@ -132,6 +133,7 @@ def test_of_a_long_log_only_turns_are_told_whose_past_is_known() -> None:
     assert all(stand.cursor == seq - 12 for seq, stand in found.items())
 
 
+ALIKE: tuple[Layer, ...] = ("question", "history", "facts")
 SAID = (
     "My name is Anna.",
     "I live in Leeds, and my sister Vera turns 40 on 12 June.",
@@ -143,13 +145,8 @@ SAID = (
 )
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(("window", "slack", "budget"), [(12, 0, 8_000), (4, 0, 8_000), (4, 3, 8_000), (12, 0, 420)])
-async def test_it_is_the_request_that_was_sent(window: int, slack: int, budget: int) -> None:
-    """For a conversation held with Nitka, folds at once: cursor, history, question, and what was compacted are those of
-    the receipts that were given; facts too. So are the tokens of the whole while no line of the summary was tightened.
-    """
-    limits = Limits(window=window, slack=slack, budget=budget, summary_tokens=5_000, profile_every=10_000)
+async def held(limits: Limits) -> tuple[dict[int, Receipt], Log, Facts, Means]:
+    """A conversation held with Nitka, folded turn by turn: the receipts that were given, and what is left of it."""
     receipts: dict[int, Receipt] = {}
     async with Nitka.open(MemoryStore(), keys=memory_ring(), limits=limits, background=False) as nitka:
         for at in range(22):
@@ -157,34 +154,43 @@ async def test_it_is_the_request_that_was_sent(window: int, slack: int, budget: 
             assert reply.seq is not None and reply.receipt is not None
             receipts[reply.seq] = reply.receipt
             await nitka.settle("anna")
-        turns = nitka._turns
-        there = await reading.found(turns.vault, User("anna"), "s")
+        vault = nitka._turns.vault
+        there = await reading.found(vault, User("anna"), "s")
         assert there is not None
-        log = await reading.read_log(turns.vault, there)
-        facts = await reading.facts_at_hand(turns.vault, there.thread.owner)
-        rules = Rules(
-            window=window,
-            slack=slack,
-            slice_tokens=limits.slice_tokens,
-            budget=Budget(total=budget, answer=min(limits.answer_tokens, budget // 4)),
-            means=turns.means,
-        )
+        facts = await reading.facts_at_hand(vault, there.thread.owner)
+        return receipts, await reading.read_log(vault, there), facts, nitka._turns.means
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("window", "slack", "budget"), [(12, 0, 8_000), (4, 0, 8_000), (4, 3, 8_000), (12, 0, 420)])
+async def test_it_is_the_request_that_was_sent(window: int, slack: int, budget: int) -> None:
+    """For a conversation held with Nitka, folds at once: cursor, history, question, and what was compacted are those of
+    the receipts that were given; facts too. So are the tokens of the whole while no line of the summary was tightened.
+    """
+    whole = {"summary_tokens": 5_000, "profile_every": 10_000, "recall_wait": 60.0}  # so that nothing is left to chance
+    limits = Limits(window=window, slack=slack, budget=budget, **whole)  # type: ignore[arg-type]
+    receipts, log, facts, means = await held(limits)
+    room = Budget(total=budget, answer=min(limits.answer_tokens, budget // 4))
+    rules = Rules(window=window, slack=slack, slice_tokens=limits.slice_tokens, budget=room, means=means)
     times = {one.n: one.at for one in log.rows}
     found = stands(log, rules)
     assert found.keys() == receipts.keys()
+    compared = 0
     for seq, given_then in receipts.items():
         asked = log.row(seq)
         assert asked is not None
-        passages, whole = as_passages(
-            known_at(facts.all, asked, times=times), limits.facts_tokens, turns.means.counter.count
-        )
+        known = known_at(facts.all, asked, times=times)
+        passages, all_fit = as_passages(known, limits.facts_tokens, means.counter.count)
         again = request_of(log, seq, found[seq].cursor, rules, passages)
-        assert again is not None
-        assert again.receipt.cursor == given_then.cursor
-        for layer in ("history", "question", "facts") if whole else ("question",):
+        assert again is not None and again.receipt.cursor == given_then.cursor
+        chosen = any(entry.outcome == "left_out" for entry in given_then.layer("facts"))
+        alike = all_fit and not chosen  # of facts that are equally new, which one gives way is nobody's promise
+        for layer in ALIKE if alike else ALIKE[:1]:
             assert again.receipt.layer(layer) == given_then.layer(layer), (seq, layer)
-        if whole and not any(entry.outcome == "gist" for entry in given_then.entries):
+        compared += alike
+        if alike and not any(entry.outcome == "gist" for entry in given_then.entries):
             assert again.receipt.used == given_then.used
+    assert compared >= 5
 
 
 def fact(value: str, first: int, last: int, *, past: tuple[Seen, ...] = (), retracted: int | None = None) -> Fact:

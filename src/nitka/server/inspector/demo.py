@@ -35,7 +35,7 @@ PURPOSE = "demonstration · показ"
 HOSTS = ("127.0.0.1", "localhost")
 PAUSE = timedelta(minutes=3)  # between two turns
 DAYS = 12  # before now that the examples begin
-RATE = 600  # requests a minute: one person, who also tries what a visitor's rate is
+RATE = 600  # requests a minute
 
 
 class Said(NamedTuple):

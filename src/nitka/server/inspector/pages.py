@@ -18,7 +18,7 @@ from nitka.conversation import find_owner
 from nitka.facts import Facts
 from nitka.server.access import Caller
 from nitka.server.errors import Refusal
-from nitka.server.inspector import audit, drawing, flags, parsing, reading, render, views
+from nitka.server.inspector import audit, drawing, flags, parsing, reading, render, tickets, views
 from nitka.server.inspector.door import BEGIN, Anybody, Form, Paged, Signed, Visit, see
 from nitka.server.inspector.past import MARKS, NOT_KEPT
 from nitka.server.inspector.views import Conversation
@@ -32,7 +32,7 @@ MOST_WATCHED = 200_000  # characters of a conversation that are read for flags, 
 
 router = APIRouter(prefix=BEGIN, route_class=Paged, include_in_schema=False)
 
-TicketText = Annotated[str, Path(max_length=9_000)]
+TicketText = Annotated[str, Path(max_length=tickets.MOST)]
 PageNumber = Annotated[int, Query(ge=1, le=1 << 31, alias="page")]
 
 
@@ -49,16 +49,12 @@ async def sign_in(visit: Anybody, form: Form) -> Response:
     """Takes an API key with the scope admin; the browser gets a cookie in its place."""
     caller = await visit.shared.access.caller(form.get("key", "").strip())
     if caller is None:
-        raise _no_key()
+        raise Refusal("The API key is not known.", status=401, code="invalid_api_key")
     visit.request.state.key_id = caller.key_id
     if "admin" not in caller.scopes:
         raise Refusal("This needs a key with the scope admin.", status=403, code="missing_scope")
     visit.become(visit.new(key=caller.hash.hex()), _grant(caller))
     return see(BEGIN)
-
-
-def _no_key() -> Refusal:
-    return Refusal("The API key is not known.", status=401, code="invalid_api_key")
 
 
 def _grant(caller: Caller) -> Grant:

@@ -19,7 +19,7 @@ from nitka.types import Handle, Person, User
 from nitka.vault.seal import NOWHERE, Kind, Place, SealKey
 
 HOURS = 8
-MOST = 8_192  # characters of a sealed value: two ids of 512 bytes, all of them escaped, and no more
+MOST = 12_000  # characters of a sealed value: three names of 512 bytes, all of them escaped, and no more
 
 Purpose = Literal["person", "door", "session"]
 """What a ticket is for: a person's list, a conversation that may be opened, one that has been."""

@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from nitka.facts import Facts
+from nitka.layers.facts import Category
 from nitka.server.errors import Refusal
 from nitka.server.inspector import drawing, reading
 from nitka.server.inspector.door import Visit
@@ -42,8 +44,8 @@ class Conversation:
     owner: Owner
     log: Log
     rules: Rules
-    facts: Any
-    excluded: frozenset[Any]
+    facts: Facts
+    excluded: frozenset[Category]
     facts_tokens: int
 
     @cached_property
