@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHARED ?= ../shared
+unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes that tests start compiles everything anew
 
 .PHONY: chat serve demo pictures test lint types architecture tests format lock clean bench-turn bench-summary bench-facts bench-recall \
 	bench-recall-cost bench-calls bench-server bench-streams bench-watch soak

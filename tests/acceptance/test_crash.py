@@ -37,7 +37,7 @@ async def test_killed_five_times_it_has_whole_turns_and_folded_each_message_once
     rng = random.Random(5)
     acknowledged: list[str] = []
     for seed in range(TIMES):
-        acknowledged += killed(tmp_path, seed, rng.randrange(60, 260))
+        acknowledged += killed(tmp_path, seed, rng.randrange(40, 160))
         async with opened(tmp_path, later=10 * seed + 5) as nitka:
             assert sum((await check(nitka, acknowledged)).values()) > 0, "folds were running"
     async with opened(tmp_path, later=10 * TIMES) as nitka:

@@ -55,7 +55,7 @@ def build(settings: Settings) -> FastAPI:
         anonymous=serving.anonymous,
         body_bytes=serving.body_bytes,
         workers=serving.workers,
-        warm="offline" in (serving.fold_model or settings.model),
+        warm=serving.folds and "offline" in (serving.fold_model or settings.model),
         hook=hook_of(settings),
     )
     nitka = Nitka.open(

@@ -235,12 +235,17 @@ def _pieces(owner: Owner, kinds: tuple[str, ...]) -> dict[str, tuple[Piece, ...]
 def _person_rows(owner: Owner, look: Look) -> tuple[PersonRow, ...]:
     if look.from_n is None and not look.ns:
         return ()
-    here = [PersonRow(tag, row) for tag, session in owner.sessions.items() for row in session.rows.values()]
-    every = sorted(here, key=lambda found: found.row.n)
-    n, limit = look.from_n or (0, 0)
-    oldest = [found.row.n for found in every if found.row.n >= n][:limit]
-    wanted = {*oldest, *look.ns}
-    return tuple(found for found in every if found.row.n in wanted)
+    n, limit = look.from_n or (1 << 62, 0)
+    named = set(look.ns)
+    here = [
+        (row.n, tag, row)
+        for tag, session in owner.sessions.items()
+        for row in session.rows.values()
+        if row.n >= n or row.n in named
+    ]
+    here.sort(key=lambda found: found[0])
+    oldest = {number for number, _, _ in [found for found in here if found[0] >= n][:limit]}
+    return tuple(PersonRow(tag, row) for number, tag, row in here if number in oldest or number in named)
 
 
 def _rows(session: Session, first: int, end: int, limit: int | None) -> tuple[Row, ...]:

@@ -176,7 +176,10 @@ async def test_gr_5_a_daily_ceiling_stops_model_folds_and_not_the_turns(stage: S
 
 async def test_gr_5_a_side_call_never_holds_the_whole_history(memory: Stage) -> None:
     """The text given to the summariser over a conversation's life is linear in its length."""
-    async with memory.open(limits=Limits(window=4), fold_model=(side := FakeModel())) as nitka:
+    side = FakeModel()
+    async with memory.open(
+        limits=Limits(window=4), fold_model=side, exclude=CATEGORIES
+    ) as nitka:  # see `cost_of_turns`
         for at in range(60):
             await nitka.say("anna", "s", text=f"turn {at} " + "word " * 50)
             await nitka.settle()
