@@ -14,14 +14,18 @@ from benchmarks.watch_talks import Fraud
 
 PAGES = {"en": "responsible-use.md", "ru": "responsible-use.ru.md"}
 _BETWEEN = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- /measured -->)", re.DOTALL)
-_LANGUAGES = {"en": {"en": "English", "ru": "Russian"}, "ru": {"en": "английский", "ru": "русский"}}
+_LANGUAGES = {
+    "en": {"en": "English", "ru": "Russian", "es": "Spanish", "de": "German", "fr": "French"},
+    "ru": {"en": "английский", "ru": "русский", "es": "испанский", "de": "немецкий", "fr": "французский"},
+}
 _SAID = {
     "en": {
         "seed": "written, seed set",
         "development, even": "written, development set, even half",
         "development, odd": "written, development set, odd half",
         "blind, write": "written without sight of the word lists, since used to widen them",
-        "blind, measure": "written without sight of the word lists, only measured",
+        "blind, measure": "a second such set, whose misses have since been looked at too",
+        "blind, fresh": "written before the last widening, by whoever then widened; scored three times",
         "hard negatives": "written hard negatives (family, delivery, school, bank)",
         "head": ("conversations", "language", "positives with a loud alert", "harmless ones with a loud alert"),
         "long": ("ordinary talk", "language", "messages", "conversations with a high alert", "false high per 10,000"),
@@ -32,7 +36,8 @@ _SAID = {
         "development, even": "написанные, набор разработки, чётная половина",
         "development, odd": "написанные, набор разработки, нечётная половина",
         "blind, write": "написанные без словарей перед глазами, потом по ним словари расширяли",
-        "blind, measure": "написанные без словарей перед глазами, только для измерения",
+        "blind, measure": "второй такой набор, его пропуски потом тоже смотрели",
+        "blind, fresh": "написанные перед последним расширением тем, кто потом расширял; измерены трижды",
         "hard negatives": "написанные трудные безобидные (семья, доставка, школа, банк)",
         "head": ("беседы", "язык", "опасные с громким сигналом", "безобидные с громким сигналом"),
         "long": ("обычный разговор", "язык", "сообщений", "бесед с высоким сигналом", "ложных высоких на 10 000"),

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from nitka.watch import merge, parse, parse_json
 from nitka.watch.data import default, rule_book
+from nitka.watch.memory import Antecedent, Memory, bounded, tag_of
+from nitka.watch.types import AGE_CAP, STRONG, Span, Speaker
+from nitka.watch.wire_memory import dump
 
 BOOK, _ = rule_book()
 SENTENCES = sorted({e.text for e in BOOK.examples}) + ["ok", "yes mum", "нет, не хочу", "I'm 34", "мне 12", ""]
@@ -77,15 +80,27 @@ def test_thirty_flags_take_about_one_kilobyte():
 
 
 def test_the_fullest_memory_there_can_be_is_under_two_kilobytes():
-    """Every flag stands, for twelve speakers in turn, and every rule that can fire has."""
-    memory: Any = None
-    for number in range(60):
-        about = {"id": f"speaker {number % 12}", "age": 12 + number % 12}
-        settings_ = {"speaker": about, "message_id": str(number)}
-        memory = parse(everything, settings=settings_, memory=memory).memory
-    memory["flags"] = list(default().kinds)
-    memory = parse("ok", settings={"speaker": "speaker 1", "message_id": "last"}, memory=memory).memory
+    """Every flag of twelve speakers stands, every rule has fired for messages of any id; whatever is said then."""
+    kinds = default().kinds
+    tags = [tag_of(bytes([number, 7, 1, 0])) for number in range(12)]
+    spans = {tag: Span(AGE_CAP, 0, STRONG) for tag in ["", "!", *tags]}
+    ids = {number: number % 8 for number in range(12)}
+    fullest = Memory(
+        seen={
+            flag: {who: Span(min(s.first, kinds.limits[flag][1]), 0, 3) for who, s in spans.items()} for flag in kinds
+        },
+        known={tag: Speaker(tag, "minor", "minor") for tag in tags},
+        fired=dict.fromkeys(range(len(default().rules)), 3),
+        ids=ids,
+        recent=frozenset((one, rule, 3) for one in ids for rule in range(60)),
+        language="ru",
+        antecedents=tuple(
+            Antecedent(kind, max(default().parents, key=len), "pl", "~fffff", 6) for kind in ("person", "thing")
+        ),
+    )
+    memory: Any = dump(bounded(fullest, kinds), kinds)
     assert len(memory["flags"]) > 80
+    assert size(memory) < 2048
     memory = parse(everything, settings={"speaker": "speaker 1", "message_id": "all"}, memory=memory).memory
     assert size(memory) < 2048
 

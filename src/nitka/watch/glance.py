@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nitka.watch.lexicon import Lexicon, Looked, look, plain_latin
+from nitka.watch.latin import plain_latin
+from nitka.watch.lexicon import Lexicon, Looked, look
 from nitka.watch.normalise import QUOTES
 from nitka.watch.tokens import STRETCH, repairs
 

@@ -16,12 +16,16 @@ from operator import or_
 from typing import NamedTuple
 
 from nitka.watch.errors import RuleError
+from nitka.watch.latin import plain_latin, spellings
 from nitka.watch.tokens import WORD, Token, repairs
 
 GAP = "*"
 _GAPPED = frozenset({GAP})
+COUNTED = "%"  # after the flag of an idiom: its words are counted
+_WEAKLY = 2
 _STOPS = frozenset(".!?…\n")
 GAP_MOST = 3
+_FEW, _AHEAD = 8, 8 * (GAP_MOST + 2) // 2 + 4  # slots, and how far a phrase of so few reaches at most
 NEAR = GAP_MOST + 3  # how far from a phrase's first token, at most, that of its tokens stands which is sure to be there
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
 
@@ -82,6 +86,7 @@ class _Draft:
     tokens: set[str] = field(default_factory=set)  # of phrases
     verbs: set[str] = field(default_factory=set)
     suffixes: list[str] = field(default_factory=list)
+    light: set[str] = field(default_factory=set)  # words that tell nothing, such as "the"
 
 
 class Words(dict[str, Word]):
@@ -107,7 +112,8 @@ class Spellings:
 
     def table(self) -> Mapping[str, str]:
         if self._made is None:
-            self._made = _spellings({*self._draft.words, *self._draft.tokens}, self._draft)
+            draft = self._draft
+            self._made = spellings({*draft.words, *draft.tokens}, draft.verbs & draft.words.keys())
         return self._made
 
 
@@ -162,7 +168,7 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
     marks = 0
     for concept, how in readings:
         marks |= mark(concept, how)
-    phrases = _phrases(draft.phrases.get(form, ()), parents, mark)
+    phrases = _phrases(form, draft, parents, mark)
     near = frozenset().union(*(p.rest[p.rest[0] == _GAPPED] for several in phrases.values() for p in several))
     return Word(hits, grammar, verb, {second: _branch(p) for second, p in phrases.items()}, near, marks)
 
@@ -181,16 +187,32 @@ def _branch(phrases: Sequence[Phrase]) -> Branch:
 
 
 def _phrases(
-    spelled: Sequence[tuple[str, Reading]], parents: Mapping[str, Sequence[str]], mark: Mark
+    head: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark
 ) -> Mapping[str, tuple[Phrase, ...]]:
     seconds: dict[str, dict[Phrase, None]] = {}
-    for phrase, reading in spelled:
+    for phrase, reading in draft.phrases.get(head, ()):
         rest = tuple(frozenset(token.split("|")) for token in phrase.split("_")[1:])
+        if COUNTED in reading[0]:
+            rest = _that_tell(head, rest, draft.light)
+            if not rest:
+                continue
         for concept, form in _widen([reading], parents):
             made = Phrase(rest, concept, form, mark(concept, form))
             for second in rest[0]:
                 seconds.setdefault(second, {})[made] = None
     return {second: tuple(phrases) for second, phrases in seconds.items()}
+
+
+def _that_tell(head: str, rest: tuple[frozenset[str], ...], light: Set[str]) -> tuple[frozenset[str], ...]:
+    """The rest of a phrase whose telling words are counted, without the words after `head` with which it could not
+    count; empty if it never could.
+    """
+    needed = _WEAKLY - (head not in light)
+    slots = sum(slot != _GAPPED for slot in rest)
+    if needed < slots:
+        return rest
+    left = tuple(slot if slot == _GAPPED else slot - light for slot in rest)
+    return left if needed == slots and all(left) else ()
 
 
 def _widen(readings: Iterable[Reading], parents: Mapping[str, Sequence[str]]) -> Iterable[Reading]:
@@ -223,6 +245,8 @@ def _enter(draft: _Draft, reading: Reading, items: list[str], parents: Mapping[s
     if concept == "SUFFIX":
         draft.suffixes.extend(items)
         return
+    if concept == "LIGHT":
+        draft.light.update(items)
     words = draft.words
     for item in items:
         if "_" in item:
@@ -235,50 +259,6 @@ def _enter(draft: _Draft, reading: Reading, items: list[str], parents: Mapping[s
             words[item] = [reading]
     if form or not PREDICATES.isdisjoint((concept, *parents.get(concept, ()))):
         draft.verbs.update(items)
-
-
-_LATIN_OF = str.maketrans(
-    dict(
-        zip(
-            "абвгдезийклмнопрстуфхцчшщыэюяьъ",
-            "a b v g d e z i y k l m n o p r s t u f h c ch sh sh y e yu ya".split() + ["", ""],
-            strict=True,
-        )
-    )
-    | {"ж": "zh"}
-)
-
-
-def latin(word: str) -> str:
-    """The plainest Latin spelling of a Russian word."""
-    return word.translate(_LATIN_OF)
-
-
-def plain_latin(word: str) -> str:
-    """A Latin word in the same spelling as `latin` gives: the usual ways of writing one Russian letter made one."""
-    for usual, ours in (
-        ("shch", "sh"),
-        ("sch", "sh"),
-        ("kh", "h"),
-        ("ts", "c"),
-        ("x", "h"),
-        ("j", "y"),
-        ("w", "v"),
-        ("'", ""),
-    ):
-        if usual in word:
-            word = word.replace(usual, ours)
-    return word.replace("yo", "e") if "yo" in word else word
-
-
-def _spellings(known: Iterable[str], draft: _Draft) -> dict[str, str]:
-    """Latin spellings of the Cyrillic words; where two collide, verbs go first, then the shorter word."""
-    cyrillic = sorted((w for w in known if "а" <= w[:1] <= "я"), reverse=True)
-    cyrillic.sort(key=len, reverse=True)
-    verbs = draft.verbs & draft.words.keys()
-    ordered = [*(w for w in cyrillic if w not in verbs), *(w for w in cyrillic if w in verbs)]
-    keys = latin("\n".join(ordered)).split("\n") if ordered else []
-    return {key: w for key, w in zip(keys, ordered, strict=True) if len(key) > 1}
 
 
 def forms_of(tokens: Sequence[Token], lexicon: Lexicon) -> list[str]:
@@ -332,8 +312,10 @@ def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
     for place in [place for place, word in enumerate(row) if word.near]:
         if not row[place].near.isdisjoint(forms[place + 1 : place + NEAR]):
             for phrase, end in phrases_at(forms, place, row[place].phrases):
-                phrases.append((place, phrase, end))
-                marks |= phrase.marks
+                counted = _counted(phrase, forms, row, place) if COUNTED in phrase.concept else phrase
+                if counted:
+                    phrases.append((place, counted, end))
+                    marks |= counted.marks
     return Looked(forms, row, phrases, marks)
 
 
@@ -360,7 +342,12 @@ def phrases_at(forms: Sequence[str], place: int, seconds: Mapping[str, Branch]) 
     if gap:
         near = dict.fromkeys(forms[after : after + GAP_MOST + 1])
         going = dict.fromkeys((*going, *(p for form in near for p in gap.nexts.get(form, ()))))
+    if not going:
+        return here
+    ahead = forms[after : after + _AHEAD]
     for phrase in going:
+        if phrase.rest[-1].isdisjoint(ahead) and len(phrase.rest) <= _FEW:
+            continue
         end = _phrase_end(forms, after, phrase.rest)
         if end:
             here.append((phrase, end))
@@ -376,8 +363,21 @@ def add(found: Found, place: int, hit: Hit) -> None:
         found.verb[place] = True
 
 
-def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]]) -> int:
-    """The index after the phrase if it stands at `place`, else 0."""
+def _counted(phrase: Phrase, forms: Sequence[str], row: Sequence[Word], place: int) -> Phrase | None:
+    """A phrase whose words are chosen freely counts by how many of those that stand here tell anything: as it is with
+    three, weakly with two, not at all with fewer.
+    """
+    here = [place]
+    _phrase_end(forms, place + 2 if forms[place + 1] == "," else place + 1, phrase.rest, here)
+    telling = sum("LIGHT" not in row[index].grammar for index in here)
+    flag, _, mark = phrase.concept.partition(COUNTED)
+    if telling < _WEAKLY:
+        return None
+    return phrase._replace(concept=flag + (mark or ("" if telling > _WEAKLY else "?")))
+
+
+def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]], here: list[int] | None = None) -> int:
+    """The index after the phrase if its rest stands at `place`, else 0. `here` is given the places of its words."""
     count, index = len(forms), 0
     while index < len(rest):
         if rest[index] == _GAPPED:
@@ -393,6 +393,8 @@ def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]]
                 place += 1
             if place >= count or forms[place] not in rest[index]:
                 return 0
+        if here is not None:
+            here.append(place)
         place += 1
         index += 1
     return place

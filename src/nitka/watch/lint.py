@@ -113,7 +113,9 @@ def _lexicon_names(code: str, files: Sequence[tuple[str, str]], book: RuleBook) 
 
 
 def _known(name: str, book: RuleBook) -> bool:
-    return idiom(name, {})[0] in book.kinds if name.startswith("!") else name in book.parents
+    return (
+        idiom(name.replace(lexicon.COUNTED, ""), {})[0] in book.kinds if name.startswith("!") else name in book.parents
+    )
 
 
 # Sentences of observations.txt.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nitka.watch.errors import RuleError
-from nitka.watch.lexicon import FORMS
+from nitka.watch.lexicon import COUNTED, FORMS
 from nitka.watch.types import MARKS_OF_STRENGTH
 
 Forms = list[tuple[str, str]]  # (surface form, grammatical form)
@@ -88,7 +88,9 @@ _FEW = 2  # words
 
 def _weighed(concept: str, item: str) -> str:
     """A flag's idiom of one or two words is weak (`!flag?`) unless it is marked otherwise."""
-    if concept[0] != "!" or concept[-1] in MARKS_OF_STRENGTH:
+    if COUNTED in concept and "_" not in item:
+        return concept.partition(COUNTED)[0] + "?"
+    if concept[0] != "!" or concept[-1] in MARKS_OF_STRENGTH or COUNTED in concept:
         return concept
     return concept + "?" if sum(token != "*" for token in item.split("_")) <= _FEW else concept
 
