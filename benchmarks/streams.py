@@ -1,10 +1,11 @@
 """Many slow streams on few connections of PostgreSQL: how long any of them waits.
 
-    python -m benchmarks.streams [--streams N] [--seconds N] [--connections N]
+    python -m benchmarks.streams [--streams N] [--seconds N] [--connections N,...]
 
-An upstream streams each answer for `--seconds`; all streams are asked for at once. A private server of PostgreSQL holds
-what is said, and the pool has `--connections`. Told is how much longer each stream took than it must, how often a
-connection was asked for, and how often and how long one was waited for, by the pool's own count.
+An upstream streams each answer for `--seconds`; all streams are asked for at once, each by somebody new. A private
+server of PostgreSQL holds what is said, and the pool has `--connections`: few, and beside it one for each stream, which
+says what of the lateness is the pool's and what the machine's. Told is how much longer each stream took than it must,
+how often a connection was asked for, and how often and how long one was waited for, by the pool's own count.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from nitka.store.postgres import PostgresStore
 from tests.contract.cluster import binaries, new_cluster
 
 
-async def run(url: str, folder: Path, upstream: int, args: argparse.Namespace) -> tuple[list[float], dict[str, int]]:
+async def run(
+    url: str, folder: Path, upstream: int, size: int, args: argparse.Namespace
+) -> tuple[list[float], dict[str, int]]:
     """Seconds that each stream was late, and what the pool counted meanwhile."""
-    store = PostgresStore(url, size=args.connections)
+    store = PostgresStore(url, size=size)
     nitka = Nitka.open(store, keys=folder / "keys.json")
     behind = HttpUpstream("m", base_url=f"http://127.0.0.1:{upstream}/v1")
     app = create_app(nitka, upstream=behind, options=Options(warm=True))
@@ -58,19 +61,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--connections", type=int, default=5)
+    parser.add_argument("--connections", type=lambda text: [int(word) for word in text.split(",")], default=[5, 40])
     args = parser.parse_args()
     found = binaries()
     assert found is not None, "no PostgreSQL server is installed"
-    with TemporaryDirectory() as folder, new_cluster(found) as cluster:
-        cluster.init()
-        cluster.start()
-        port = free_port()
-        with process("instant", str(port), str(args.seconds), port=port):
-            late, counted = asyncio.run(run(cluster.url(), Path(folder), port, args))
+    for size in args.connections:
+        with TemporaryDirectory() as folder, new_cluster(found) as cluster:
+            cluster.init()
+            cluster.start()
+            port = free_port()
+            with process("instant", str(port), str(args.seconds), port=port):
+                late, counted = asyncio.run(run(cluster.url(), Path(folder), port, size, args))
+        report(args, size, late, counted)
+
+
+def report(args: argparse.Namespace, size: int, late: list[float], counted: dict[str, int]) -> None:
     middle, last = late[len(late) // 2], late[-1]
     asked, queued, waited = (counted.get(f"requests_{name}", 0) for name in ("num", "queued", "wait_ms"))
-    told = f"{args.streams} streams of {args.seconds:g} s at once, {args.connections} connections"
+    told = f"{args.streams} streams of {args.seconds:g} s at once, {size} connections"
     Console(width=120, soft_wrap=True).print(
         f"{told}: late by {middle:.2f} s in the middle, {last:.2f} s at most; of {asked} loans {queued} waited, "
         f"{waited} ms in all"

@@ -70,7 +70,19 @@ class Cluster:
     def copy_of(self, primary: Cluster, slot: str) -> None:
         """Becomes a standby of the primary, which knows it as `slot`."""
         source = f"host={primary.folder} user=nitka application_name={slot}"
-        self._run("pg_basebackup", "--pgdata", self.data, "-d", source, "-R", "-C", "-S", slot, "--checkpoint=fast")
+        self._run(
+            "pg_basebackup",
+            "--pgdata",
+            self.data,
+            "-d",
+            source,
+            "-R",
+            "-C",
+            "-S",
+            slot,
+            "--checkpoint=fast",
+            "--no-sync",
+        )
 
     def start(self, **settings: str) -> None:
         """Starts the server and waits until it answers."""

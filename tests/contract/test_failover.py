@@ -5,6 +5,7 @@ there, once, and every message is folded once. The store knows both hosts and no
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -32,11 +33,13 @@ def pair() -> Iterator[tuple[Cluster, Cluster]]:
         pytest.skip(WHY)
     with new_cluster(found) as primary, new_cluster(found) as standby:
         primary.init()
-        primary.start(synchronous_standby_names="")
+        primary.start()
         standby.copy_of(primary, "second")
-        primary.stop()
-        primary.start(synchronous_standby_names="second")
         standby.start()
+        primary.execute("alter system set synchronous_standby_names = 'second'")
+        primary.execute("select pg_reload_conf()")
+        while primary.execute("select sync_state from pg_stat_replication") != [("sync",)]:
+            time.sleep(0.05)
         yield primary, standby
 
 
