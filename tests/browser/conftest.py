@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.stage import Line, Pages, Speaker, pages
 from tests.browser.widget import SECRET, Shop
@@ -20,7 +20,9 @@ from tests.server.stage import Script, Stage, serving
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
-WAIT = 10_000  # milliseconds
+WAIT = 15_000  # milliseconds; a busy machine is slow
+
+expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="package")
