@@ -333,21 +333,17 @@ def phrases_at(forms: Sequence[str], place: int, seconds: Mapping[str, Branch]) 
     after = place + 2 if forms[place + 1] == "," and place + 2 < len(forms) else place + 1
     branch, gap = seconds.get(forms[after]), seconds.get(GAP)
     here: list[tuple[Phrase, int]] = []
-    going: Iterable[Phrase] = ()
+    rows: list[Iterable[Phrase]] = []
     if branch:
         here = [(phrase, after + 1) for phrase in branch.ends]
         third = after + 2 if after + 2 < len(forms) and forms[after + 1] == "," else after + 1
         if third < len(forms):
-            going = (*branch.nexts.get(forms[third], ()), *branch.gapped)
+            rows = [branch.nexts.get(forms[third], ()), branch.gapped]
     if gap:
-        near = dict.fromkeys(forms[after : after + GAP_MOST + 1])
-        going = dict.fromkeys((*going, *(p for form in near for p in gap.nexts.get(form, ()))))
-    if not going:
-        return here
+        rows += [gap.nexts[form] for form in dict.fromkeys(forms[after : after + GAP_MOST + 1]) if form in gap.nexts]
     ahead = forms[after : after + _AHEAD]
+    going = {p: None for row in rows for p in row if not p.rest[-1].isdisjoint(ahead) or len(p.rest) > _FEW}
     for phrase in going:
-        if phrase.rest[-1].isdisjoint(ahead) and len(phrase.rest) <= _FEW:
-            continue
         end = _phrase_end(forms, after, phrase.rest)
         if end:
             here.append((phrase, end))
