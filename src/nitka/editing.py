@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -75,7 +76,8 @@ async def edit(vault: Vault, owner: Owner, change: Edit) -> Facts:
 async def _edited(vault: Vault, owner: Owner, change: Callable[[Facts, int], Written]) -> Facts:
     for _ in range(TRIES):
         before = await load(vault, owner)
-        step = change(before, (await vault.store.view(Look(owner=owner.id))).n)
+        n = (await vault.store.view(Look(owner=owner.id))).n
+        step = await asyncio.to_thread(change, before, n)
         if await write(vault, owner, before, step):
             return step.after
     raise StoreBusy("(These facts are written to all the time.)")

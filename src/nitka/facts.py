@@ -19,6 +19,7 @@ from nitka.conversation import FACTS, Vault, said
 from nitka.errors import Damaged, Forgotten
 from nitka.layers import facts as layer
 from nitka.layers.facts import USER, Category, Fact, Key, RestsOn
+from nitka.layers.facts.canon import name_key
 from nitka.layers.facts.wire import from_json, to_json
 from nitka.notes import Note
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
@@ -56,6 +57,7 @@ class Facts:
     version: int = 0
     mark: int = 0
     broken: tuple[Tag, ...] = ()  # pieces that do not open; the next step drops them
+    forgotten: Mapping[Tag, tuple[int, ...]] = field(default_factory=dict)  # by id, the rows that still said it
     _current: dict[frozenset[Category], tuple[Kept, ...]] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
@@ -131,6 +133,7 @@ def _opened(owner: Owner, view: View, whole: bool) -> Facts:
         kept={one.id: one for one in kept},
         notes=tuple(Note(Tag(bytes.fromhex(tag)), n) for tag, n in state.get("notes", ())),
         embedder=state.get("embedder", ""),
+        forgotten={Tag(bytes.fromhex(id)): tuple(rows) for id, rows in state.get("forgotten", ())},
         cursor=row.cursor,
         version=row.version,
         mark=_mark(kept),
@@ -163,9 +166,11 @@ def written(
     cursor: int | None = None,
     notes: Sequence[Note] | None = None,
     vectors: tuple[str, Mapping[Tag, Any]] | None = None,
+    forgotten: Mapping[Tag, tuple[int, ...]] | None = None,
 ) -> Written:
     """What turns the facts `before` into `facts`, one version on: only pieces that differ are written. `vectors` are
-    an embedder's name and, by id, what its vectors are written as.
+    an embedder's name and, by id, what its vectors are written as. It may load a dictionary, which takes seconds: not
+    for an event loop.
     """
     name, given = vectors or (before.embedder, {})
     kept: dict[Tag, Kept] = {}
@@ -185,6 +190,7 @@ def written(
         kept=kept,
         notes=tuple(before.notes if notes is None else notes)[-NOTES_KEPT:],
         embedder=name,
+        forgotten=dict(list((before.forgotten if forgotten is None else forgotten).items())[-NOTES_KEPT:]),
         cursor=before.cursor if cursor is None else cursor,
         version=before.version + 1,
         mark=_mark(kept.values()),
@@ -206,6 +212,7 @@ def _row(owner: Owner, facts: Facts) -> FoldRow:
         "mark": f"{facts.mark:x}",
         "notes": [[note.tag.hex(), note.n] for note in facts.notes],
         "embedder": facts.embedder,
+        "forgotten": [[id.hex(), rows] for id, rows in facts.forgotten.items()],
         "oldest": _time(min((one.fact.last_seen for one in facts.kept.values()), default=None)),
     }
     blank = FoldRow(NOBODY, FACTS, facts.cursor, facts.version, Sealed(b""))
@@ -219,6 +226,11 @@ def _time(at: datetime | None) -> str | None:
 def said_of(fact: Fact) -> str:
     """A fact as a request says it and recall finds it: of a named other, with the name before it."""
     return fact.statement if fact.about == USER else f"{fact.about}: {fact.statement}"
+
+
+def tag_of_person(owner: Owner, about: str) -> Tag:
+    """What stands for all that was known about a named other, in `Facts.forgotten`."""
+    return owner.key.tags.tag(b"about", name_key(about).encode("utf-8", "surrogatepass"))
 
 
 def tag_of(owner: Owner, key: Key) -> Tag:
@@ -245,7 +257,9 @@ async def without_rows(vault: Vault, owner: Owner, facts: Facts, gone: Collectio
             del after[tag_of(owner, fact.key)]
         if left is not None:
             after[tag_of(owner, left.key)] = left
-    return written(owner, facts, after.values())
+    left_said = {id: tuple(n for n in rows if n not in gone) for id, rows in facts.forgotten.items()}
+    said = {id: rows for id, rows in left_said.items() if rows}
+    return await asyncio.to_thread(written, owner, facts, after.values(), forgotten=said)
 
 
 async def said_in(vault: Vault, owner: Owner, ns: Iterable[int]) -> dict[int, RestsOn]:
@@ -276,5 +290,5 @@ async def with_vectors(vault: Vault, owner: Owner, before: Facts, embedder: str,
     given = dict(vectors)
     if before.embedder != embedder:
         given = {id: vectors.get(id) for id in before.kept}
-    step = written(owner, before, before.all, vectors=(embedder, given))
+    step = await asyncio.to_thread(written, owner, before, before.all, vectors=(embedder, given))
     return await write(vault, owner, before, step)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nitka import editing, facts, log, profiling
 from nitka.acts import found_session, lines_of, session_rows
@@ -22,7 +22,7 @@ from nitka.layers.facts import Fact, RestsOn, rests_on
 from nitka.log import Along
 from nitka.notes import mentions, note_on, note_on_person
 from nitka.store.port import NOBODY, Change, Effort, FoldRow, Locked, Look, SessionRow
-from nitka.types import Erased, Person
+from nitka.types import Erased, Person, Tag
 from nitka.vault.keychain import Owner
 from nitka.world import random_bytes
 
@@ -130,26 +130,43 @@ async def _numbers(vault: Vault, thread: Thread, first: int, end: int) -> tuple[
 
 
 async def forget_fact(vault: Vault, user: Person, id: str, *, with_turns: bool) -> Erased:
-    """Removes a fact with its past values, and leaves a note so that no earlier message teaches it again."""
+    """Removes a fact with its past values, and leaves a note so that no earlier message teaches it again. With turns,
+    also those that still say what was forgotten under this id before.
+    """
 
-    def chosen(known: facts.Facts) -> list[Fact]:
+    def chosen(owner: Owner, known: facts.Facts) -> Going:
         one = editing.found(known, id)
-        return [one.fact] if one else []
+        place = one.id if one else next((tag for tag in known.forgotten if tag.hex() == id), None)
+        return Going([one.fact] if one else [], place)
 
     return await _forget_facts(vault, user, chosen, about=None, with_turns=with_turns)
 
 
 async def forget_about(vault: Vault, user: Person, about: str, *, with_turns: bool) -> Erased:
-    """Removes whatever is known about a named other, and leaves a note."""
+    """Removes whatever is known about a named other, and leaves a note. With turns, also those that still say what was
+    forgotten about him before.
+    """
 
-    def chosen(known: facts.Facts) -> list[Fact]:
-        return [fact for fact in known.all if mentions(fact, about)]
+    def chosen(owner: Owner, known: facts.Facts) -> Going:
+        return Going([fact for fact in known.all if mentions(fact, about)], facts.tag_of_person(owner, about))
 
     return await _forget_facts(vault, user, chosen, about=about, with_turns=with_turns)
 
 
+class Going(NamedTuple):
+    """Facts that are forgotten, and under which id the rows that still say them are remembered."""
+
+    facts: list[Fact]
+    place: Tag | None
+
+
 async def _forget_facts(
-    vault: Vault, user: Person, chosen: Callable[[facts.Facts], list[Fact]], *, about: str | None, with_turns: bool
+    vault: Vault,
+    user: Person,
+    chosen: Callable[[Owner, facts.Facts], Going],
+    *,
+    about: str | None,
+    with_turns: bool,
 ) -> Erased:
     owner = await find_owner(vault, user)
     if owner is None:
@@ -160,23 +177,31 @@ async def _forget_facts(
 async def _without_facts(
     vault: Vault,
     owner: Owner,
-    chosen: Callable[[facts.Facts], list[Fact]],
+    chosen: Callable[[Owner, facts.Facts], Going],
     about: str | None,
     with_turns: bool,
 ) -> Erased:
     for _ in range(TRIES):
         view = await vault.store.view(Look(owner=owner.id, person_folds=(FACTS, PROFILE)))
         known = await facts.load(vault, owner, view.person_folds.get(FACTS), whole=False)
-        going = chosen(known)
-        if not going and about is None:
+        going, place = chosen(owner, known)
+        if place is None:
             return Erased()
+        rows = rests_on(going) | set(known.forgotten.get(place, ()))
         notes = [note_on(fact, view.n) for fact in going]
         notes += [note_on_person(about, view.n)] if about is not None else []
         left = [fact for fact in known.all if fact not in going]
-        step = facts.written(owner, known, left, notes=(*known.notes, *notes))
+        step = await asyncio.to_thread(
+            facts.written,
+            owner,
+            known,
+            left,
+            notes=(*known.notes, *notes),
+            forgotten={**known.forgotten, **({place: tuple(sorted(rows))} if rows else {})},
+        )
         profile = view.person_folds.get(PROFILE)
         if await _written_with_profile(vault, owner, known, step, profile):
-            said = await facts.said_in(vault, owner, rests_on(going))
+            said = await facts.said_in(vault, owner, rows)
             return await _with_turns(vault, owner, said, Erased(facts=len(going)), with_turns=with_turns)
     raise StoreBusy("(The facts are written to all the time.)")
 

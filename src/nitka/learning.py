@@ -7,6 +7,7 @@ moved meanwhile. Rows that were forgotten meanwhile teach nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -111,7 +112,7 @@ class Learner:
                 forgotten=forgets(known.notes),
                 excluded=self.excluded,
             )
-            step = facts_of.written(owner, known, after.facts, cursor=read.end)
+            step = await asyncio.to_thread(facts_of.written, owner, known, after.facts, cursor=read.end)
             if await self._written(owner, known, step, read, view):
                 return 1
             known = await facts_of.load(self.vault, owner)

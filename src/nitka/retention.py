@@ -7,6 +7,7 @@ Rows that a fold has yet to read are not taken away from it: they go after the f
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
@@ -193,6 +194,9 @@ async def _old_facts(vault: Vault, owner: Owner, before: datetime) -> int:
     for _ in range(forgetting.TRIES):
         known = await facts.load(vault, owner)
         left = [fact for fact in known.all if fact.last_seen >= before]
-        if len(left) == len(known.kept) or await facts.write(vault, owner, known, facts.written(owner, known, left)):
+        if len(left) == len(known.kept):
+            return 0
+        step = await asyncio.to_thread(facts.written, owner, known, left)
+        if await facts.write(vault, owner, known, step):
             return len(known.kept) - len(left)
     raise StoreBusy("(These facts are written to all the time.)")

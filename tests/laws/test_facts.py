@@ -237,6 +237,32 @@ async def test_a_fact_is_forgotten_with_the_turns_that_say_it(store: Store | str
         assert await nitka.forget("anna", fact=fact.id) == type(erased)()
 
 
+async def test_turns_that_still_say_what_was_forgotten_can_go_afterwards(store: Store | str) -> None:
+    """The count tells of them, so whoever reads it can act on it; also after the fact was told and forgotten anew."""
+    async with opened(store) as nitka:
+        await tell(nitka, [("web", "I live in Leeds."), ("web", "Hm."), ("phone", "I moved to Leeds.")])
+        await nitka.settle()
+        (fact,) = await nitka.facts("anna")
+        assert (await nitka.forget("anna", fact=fact.id)).still_said == 2
+        assert (await nitka.forget("anna", fact=fact.id)).still_said == 2
+        await tell(nitka, [("web", "I live in Leeds.")])
+        await nitka.settle()
+        erased = await nitka.forget("anna", fact=fact.id, with_turns=True)
+        assert (erased.facts, erased.messages, erased.still_said) == (1, 6, 0)
+        assert await nitka.recall("anna", "Leeds") == ()
+        assert await nitka.forget("anna", fact=fact.id, with_turns=True) == type(erased)()
+
+
+async def test_turns_that_still_name_somebody_can_go_afterwards(store: Store | str) -> None:
+    async with opened(store) as nitka:
+        await tell(nitka, [("web", "My brother Corin lives in York."), ("web", "My name is Tom.")])
+        await nitka.settle()
+        assert (await nitka.forget("anna", about="Corin")).still_said == 1
+        erased = await nitka.forget("anna", about="corin", with_turns=True)
+        assert (erased.messages, erased.still_said) == (2, 0)
+        assert [m.text for m in await nitka.history("anna", "web")] == ["My name is Tom.", "ok"]
+
+
 async def test_a_named_other_is_forgotten_whole(store: Store | str) -> None:
     async with opened(store) as nitka:
         await tell(nitka, [("web", "My brother Corin lives in York."), ("web", "My name is Tom.")])
