@@ -1,0 +1,77 @@
+"""How much a sighting says: weak, normal, strong; how that bears on severity, and how it travels."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nitka.watch import parse
+from nitka.watch.data import default
+from nitka.watch.engine import step, who
+from nitka.watch.lexicon import load, look
+from nitka.watch.memory import Memory
+from nitka.watch.normalise import clean
+from nitka.watch.tokens import tokenise
+
+
+def severities(*texts: str, memory: Any = None) -> dict[str, str]:
+    """The last severity of each rule, everything said by one speaker; the memory goes through JSON in between."""
+    found: dict[str, str] = {}
+    for text in texts:
+        parsed = parse(text, language="en", settings={"speaker": "a"}, memory=memory)
+        memory = json.loads(json.dumps(parsed.memory))
+        found |= {alert.rule: alert.severity for alert in parsed.result.alerts}
+    return found
+
+
+def strength(text: str, flag: str) -> int:
+    noticed = step(default(), text, ("en",), Memory(), who("a"))
+    return max((s.strength for s in noticed.sightings if s.flag == flag), default=0)
+
+
+def test_everyday_words_are_weak_and_the_core_of_a_request_is_not():
+    assert strength("let's meet on saturday", "ask_meet") == 1
+    assert strength("don't tell your mum", "secrecy_request") == 2
+    assert strength("tell me the code from the text message", "ask_code") == 3
+
+
+def test_two_weak_parts_are_never_loud():
+    assert severities("i'll buy you that skin", "let's meet on saturday").get("G07", "low") == "low"
+
+
+def test_a_weak_part_beside_a_normal_one_is_at_most_medium():
+    assert severities("don't tell your mum", "let's meet on saturday")["G02"] == "medium"
+
+
+def test_a_rule_of_firm_parts_keeps_its_severity():
+    assert severities("where are your parents now?", "can you turn on your camera?")["G01"] == "high"
+
+
+def test_a_memory_of_the_first_version_is_still_read():
+    """It has no strengths; its flags are normal."""
+    old = {"flags": ["ask_guardian_whereabouts"], "x": {"v": 1, "s": "AAAABQABAA==", "l": "en"}}
+    assert severities("can you turn on your camera?", memory=old)["G01"] == "high"
+
+
+def test_what_somebody_calls_the_reader_tells_what_they_are_to_each_other():
+    assert not severities("mum, are you home?", "turn on your camera please")
+
+
+LEXICON = "@LIGHT\n/ the a your to\n@!ask_photo%\n/ send|show_*_your|holiday|the_*_photo|to\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "concepts"),
+    [
+        ("send a holiday photo", ["!ask_photo"]),  # three words that tell
+        ("send me your photo", ["!ask_photo?"]),  # two
+        ("send me the way to", []),  # one
+        ("send it. your photo", []),  # over the end of a sentence
+    ],
+)
+def test_a_phrase_of_free_choice_counts_by_the_words_that_tell(text, concepts):
+    lexicon = load([("words", LEXICON)], {})
+    forms = [token.form for token in tokenise(clean(text))]
+    assert [phrase.concept for _, phrase, _ in look(forms, lexicon).phrases] == concepts
