@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from nitka import acts, adopting, conversation, editing, exporting, forgetting, links, retention
 from nitka import facts as facts_of
 from nitka.config import Settings
-from nitka.door import as_moment, as_user, is_blank
+from nitka.door import as_count, as_moment, as_text, as_user, is_blank
 from nitka.errors import BadInput, ModelError
 from nitka.folds import add
 from nitka.layers.summary import to_json as summary_json
@@ -382,10 +382,7 @@ class Nitka:
         """
         self._ready()
         who = as_user(user)
-        if (session is None and turn is not None) or sum(what is not None for what in (session, fact, about)) > 1:
-            raise BadInput("Name one: a session, a session and its turn, a fact, or whom the facts are about.")
-        if with_turns and fact is None and about is None:
-            raise BadInput("with_turns goes with a fact, or with whom the facts are about.")
+        forgetting.check(session=session, turn=turn, fact=fact, about=about, with_turns=with_turns)
         if fact is not None:
             erased = await forgetting.forget_fact(self._vault, who, fact, with_turns=with_turns)
         elif about is not None:
@@ -407,6 +404,8 @@ class Nitka:
         `include_past` adds values that were superseded and facts that were taken back. Raises `Damaged`.
         """
         self._ready()
+        if about is not None:
+            as_text(about, "name of whom facts are about")
         owner = await conversation.find_owner(self._vault, as_user(user))
         if owner is None:
             return ()
@@ -417,10 +416,12 @@ class Nitka:
     ) -> Fact:
         """Sets a fact by hand; only newer words of the user's override it. A slot is dotted words, `home.city`.
 
-        Raises `BadInput` for a bad slot, a blank value, or a secret, which never becomes a fact.
+        Raises `BadInput` for a bad slot, a blank or too long value, a secret, which never becomes a fact, or a fact of
+        a category that is excluded.
         """
         self._ready()
         when = as_moment(at, self._turns.clock())
+        editing.check(slot, value, self._turns.excluded)
         said = editing.Said(slot, value, about, when, now=at is None)
         return await editing.set_fact(self._vault, as_user(user), said)
 
@@ -443,8 +444,12 @@ class Nitka:
         for word; with a `budget` of characters long ones are cut to their sentences that do.
         """
         self._ready()
+        as_text(query, "query")
+        as_count(k, "number of passages")
+        if budget is not None:
+            as_count(budget, "budget")
         owner = await conversation.find_owner(self._vault, as_user(user))
-        if owner is None or is_blank(query) or k < 1:
+        if owner is None or is_blank(query):
             return ()
         now = self._turns.clock()
         recalling = await self._turns.remembering.recalling()

@@ -15,6 +15,9 @@ from zoneinfo import ZoneInfo
 from nitka.errors import BadInput, BadText
 from nitka.types import Handle, Person, User
 
+YEARS = range(1000, 9000)
+"""In which the time of a turn may lie."""
+
 OFFSET = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
 
 
@@ -69,15 +72,32 @@ def as_user(user: object) -> Person:
 
 
 def as_moment(at: datetime | None, now: datetime) -> datetime:
-    """The time a turn happened, in UTC. Raises `BadInput` for what is no time, has no zone, or is beyond the years."""
+    """The time a turn happened, in UTC. Raises `BadInput` for what is no time, has no zone, or lies in no year of
+    `YEARS`: beside a conversation's time there must be room for what is said in it ("tomorrow", "in twenty years").
+    """
     if at is None:
         return now
-    if not isinstance(at, datetime) or at.tzinfo is None or at.utcoffset() is None:
+    if not isinstance(at, datetime):
+        raise BadInput(f"A time is an aware datetime, not a {type(at).__name__}.")
+    if at.tzinfo is None or at.utcoffset() is None:
         raise BadInput("The time has no zone; pass an aware datetime.")
-    try:
-        return at.astimezone(UTC)
-    except OverflowError as error:
-        raise BadInput("The time lies beyond the years 1 to 9999 in UTC.") from error
+    if at.year not in YEARS:
+        raise BadInput(f"The time lies beyond the years {YEARS[0]} to {YEARS[-1]}.")
+    return at.astimezone(UTC)
+
+
+def as_text(value: object, what: str) -> str:
+    """A string that names or asks something. Raises `BadInput` for anything else."""
+    if not isinstance(value, str):
+        raise BadInput(f"The {what} is a string, not a {type(value).__name__}.")
+    return value
+
+
+def as_count(value: object, what: str) -> int:
+    """A whole number from 1. Raises `BadInput` for anything else."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BadInput(f"The {what} is a whole number from 1.")
+    return value
 
 
 def as_zone(zone: str, at: datetime | None) -> str:

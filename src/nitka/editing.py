@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from nitka.conversation import FAR, Vault, find_owner, make_owner
-from nitka.errors import StoreBusy
+from nitka.errors import BadInput, StoreBusy
 from nitka.facts import TRIES, Facts, Kept, Written, load, tag_of, write, written
 from nitka.layers import facts as layer
-from nitka.layers.facts import USER, Fact, Seen
+from nitka.layers.facts import USER, Category, Fact, Seen, category_of
 from nitka.layers.facts.canon import name_key
+from nitka.layers.facts.reconcile import VALUE_CHARS
 from nitka.notes import Note, note_on
 from nitka.store.port import Look
 from nitka.types import Fact as KnownFact
@@ -96,6 +97,16 @@ class Said(NamedTuple):
     about: str
     at: datetime
     now: bool
+
+
+def check(slot: str, value: str, excluded: frozenset[Category]) -> None:
+    """Raises `BadInput` for a value that is too long to be a fact's, and for a category that is excluded."""
+    if not isinstance(slot, str) or not isinstance(value, str):
+        raise BadInput("Slot and value of a fact are strings.")
+    if len(value) > VALUE_CHARS:
+        raise BadInput(f"The value of a fact has at most {VALUE_CHARS} characters.")
+    if (category := category_of(slot, value)) in excluded:
+        raise BadInput(f"Facts of the category {category} are excluded here; nothing was written.")
 
 
 async def set_fact(vault: Vault, user: Person, said: Said) -> KnownFact:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from nitka import editing, facts, log, profiling
 from nitka.acts import found_session, lines_of, session_rows
 from nitka.conversation import FACTS, FAR, PERSON, PROFILE, Thread, Vault, find_owner, find_thread
-from nitka.errors import Damaged, Forgotten, StoreBusy
-from nitka.layers.facts import Fact, RestsOn, rests_on
+from nitka.door import as_text
+from nitka.errors import BadInput, Damaged, Forgotten, StoreBusy
+from nitka.layers.facts import USER, Fact, RestsOn, rests_on
+from nitka.layers.facts.canon import name_key
 from nitka.log import Along
 from nitka.notes import mentions, note_on, note_on_person
 from nitka.store.port import NOBODY, Change, Effort, FoldRow, Locked, Look, SessionRow
@@ -30,6 +32,18 @@ if TYPE_CHECKING:
     from nitka.recalling.shelf import Written as IndexWritten
 
 TRIES = 20
+
+
+def check(*, session: str | None, turn: int | None, fact: str | None, about: str | None, with_turns: bool) -> None:
+    """Raises `BadInput` where it is not clear what shall go."""
+    if (session is None and turn is not None) or sum(what is not None for what in (session, fact, about)) > 1:
+        raise BadInput("Name one: a session, a session and its turn, a fact, or whom the facts are about.")
+    if with_turns and fact is None and about is None:
+        raise BadInput("with_turns goes with a fact, or with whom the facts are about.")
+    if fact is not None:
+        as_text(fact, "fact's id")
+    if about is not None and name_key(as_text(about, "name of whom facts are about")) in ("", USER):
+        raise BadInput("about is the name of somebody else; a fact of the user's own goes by its id.")
 
 
 async def along(vault: Vault, owner: Owner, gone: Collection[int]) -> Along:

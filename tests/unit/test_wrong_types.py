@@ -36,6 +36,36 @@ async def test_a_useless_argument_is_refused(name: str, value: Any) -> None:
         assert await nitka.history("anna", "s") == ()
 
 
+ASKED: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("recall", (None,), {}),
+    ("recall", ("tea",), {"k": "a"}),
+    ("recall", ("tea",), {"k": 0}),
+    ("recall", ("tea",), {"k": True}),
+    ("recall", ("tea",), {"budget": -1}),
+    ("facts", (), {"about": 5}),
+    ("forget", (), {"fact": 5}),
+    ("forget", (), {"about": 5}),
+    ("forget", (), {"about": ""}),
+    ("forget", (), {"about": "user"}),
+    ("set_fact", ("home.city", 5), {}),
+    ("set_fact", ("home.city", "x" * 10_000), {}),
+    ("set_fact", ("health.allergy", "nuts"), {}),
+    ("set_fact", ("home.city", "Leeds"), {"at": "2024"}),
+]
+
+
+@pytest.mark.parametrize(("name", "positional", "named"), ASKED)
+async def test_a_useless_argument_about_what_is_known_is_refused(
+    name: str, positional: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Each is a `BadInput` that says so, also what would have found or done nothing in silence."""
+    exclude = ("health",)
+    async with Nitka.open(MemoryStore(), model=FakeModel(), keys=memory_ring(), exclude=exclude) as nitka:
+        with pytest.raises(BadInput):
+            await getattr(nitka, name)("anna", *positional, **named)
+        assert await nitka.facts("anna") == ()
+
+
 async def test_a_giant_message_is_read_by_the_watch_after_it_is_written() -> None:
     """The lock that all writers wait for is not held while rules are matched; the watch catches up."""
     limits = Limits(close_seconds=60)
