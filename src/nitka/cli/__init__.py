@@ -13,13 +13,20 @@ def main(args: list[str] | None = None) -> None:
 
     Ctrl-C (130) and a reader that has had enough (1) end it quietly; typer and rich see to that.
     """
+    try:
+        sys.exit(_code(args))
+    except KeyboardInterrupt:  # while modules are still loaded; later typer sees to it
+        sys.exit(130)
+
+
+def _code(args: list[str] | None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         cast(Any, stream).reconfigure(errors="replace")  # bytes that are no text, letters the terminal cannot show
     words = sys.argv[1:] if args is None else args
     if words[:1] and words[0] in WATCH_COMMANDS:
         from nitka.watch.cli import main as watch  # one message is answered in a fraction of a second without the rest
 
-        sys.exit(watch(words))
+        return watch(words)
     from nitka.cli.run import run
 
-    sys.exit(run(words))
+    return run(words)

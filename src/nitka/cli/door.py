@@ -157,6 +157,8 @@ class Door:
         usage = getattr(error, "format_message", None)
         if usage is not None:
             return self.texts.error.format(text=usage())
+        if isinstance(error, OSError) and error.errno is not None:
+            return self.texts.error.format(text=f"{os.strerror(error.errno)}.")
         if not isinstance(error, NitkaError):
             return self.texts.unexpected.format(name=type(error).__name__)
         hint = self.texts.hints.get(self.remedy(error), "")

@@ -315,3 +315,25 @@ def test_a_reader_that_has_had_enough(cli: Any, used: Path) -> None:
     done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, env=dict(os.environ), timeout=60, check=False)
     os.close(writing)
     assert done.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_that_is_full_is_one_line(used: Path) -> None:
+    words = [sys.executable, "-m", "nitka.cli", "export", "--user", "anna"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=dict(os.environ), timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.decode() == "nitka: No space left on device.\n"
+
+
+def test_ctrl_c_while_the_command_is_loaded_ends_it_quietly(monkeypatch: Any, capsys: Any) -> None:
+    from nitka import cli as command
+
+    def interrupted(words: list[str] | None) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_code", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["chat"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
