@@ -299,7 +299,8 @@ class Nitka:
         self, user: str | Person | None = None, session: str | None = None, *, rescan: bool = False
     ) -> Settled:
         """Runs what is due, now, and finishes erasures. `rescan` first rebuilds the index of due work from the
-        cursors.
+        cursors. What another process has taken stays with it for some minutes, also if it was killed: see
+        `Settled.left`.
         """
         self._ready()
         if session is not None and user is None:
@@ -317,7 +318,10 @@ class Nitka:
         if self._limits.retain_days is not None or self._limits.retain_facts_days is not None:
             whose = None if only is None else only[0]
             done = add(done, await retention.expire(self._vault, self._limits, self._turns.clock(), whose))
-        return done if only else add(done, Settled(erased=await forgetting.finish_erasures(self._vault)))
+        if only:
+            return done
+        erased = await forgetting.finish_erasures(self._vault)
+        return add(done, Settled(erased=erased, left=await self._vault.store.due_sessions()))
 
     async def sessions(self, user: str | Person) -> tuple[SessionInfo, ...]:
         """The user's conversations, the latest first. One that does not open comes last, marked `damaged`."""

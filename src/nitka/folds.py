@@ -355,6 +355,7 @@ def add(a: Settled, b: Settled) -> Settled:
         messages=a.messages + b.messages,
         offline=a.offline + b.offline,
         failed=a.failed + b.failed,
+        left=a.left + b.left,
         mended=a.mended + b.mended,
         erased=a.erased + b.erased,
         expired=a.expired + b.expired,

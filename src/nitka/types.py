@@ -380,6 +380,9 @@ class Settled:
     messages: int = 0  # given to committed fold steps
     offline: int = 0  # folds that the offline summariser made in a model's stead
     failed: int = 0
+    left: int = (
+        0  # of a settle of all: conversations and persons with work still due, held by another process or failed
+    )
     mended: int = 0  # gaps in summaries written anew
     erased: int = 0  # erasures finished
     expired: int = 0  # messages that went by age

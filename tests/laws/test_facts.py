@@ -397,3 +397,19 @@ async def test_facts_go_by_age_only_when_nobody_confirms_them(store: Store | str
         clock.advance(days=60)
         assert (await nitka.settle()).expired_facts == 1
         assert [fact.value for fact in await nitka.facts("anna")] == ["Leeds"]
+
+
+async def test_settle_says_what_another_process_still_holds() -> None:
+    """A process that was killed holds its work for some minutes: zero folds must not look like nothing to do."""
+    store = MemoryStore()
+    async with opened(store) as nitka:
+        await tell(nitka, [("web", "I live in Leeds.")])
+        now = 1_000 * int(FixedClock()().timestamp())
+        assert await store.lease(now=now, until=now + 100_000, limit=10)
+        done = await nitka.settle()
+        assert (done.folds, done.failed, done.left) == (0, 0, 1)
+        assert (await nitka.settle("anna")).left == 0  # which tells of all, and is asked for one
+    later = MemoryStore()
+    async with opened(later) as nitka:
+        await tell(nitka, [("web", "I live in Leeds.")])
+        assert (await nitka.settle()).left == 0

@@ -63,6 +63,8 @@ def settle(
     if done.failed:
         door.tell(door.texts.settle_failed.format(failed=done.failed))
         raise typer.Exit(1)
+    if done.left:
+        door.tell(door.texts.settle_left.format(left=done.left))
 
 
 @keys.command()

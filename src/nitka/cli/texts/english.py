@@ -109,6 +109,7 @@ ENGLISH = Texts(
     ),
     expired="Gone by age: messages: {messages}, facts: {facts}.",
     settle_failed="Not everything could be settled (failed: {failed}); it is still due and will be tried again.",
+    settle_left="Another process, perhaps a killed one, still holds work of: {left}; it is free within three minutes.",
     settling="Settling what is due",
     working="Working; stop it with Ctrl-C or SIGTERM.",
     store_away="The store cannot be used; trying on.",

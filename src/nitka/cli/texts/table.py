@@ -93,6 +93,7 @@ class Texts:
     settled: str
     expired: str
     settle_failed: str
+    settle_left: str
     settling: str
     working: str
     store_away: str
