@@ -15,7 +15,7 @@ from nitka.server.asked import ChatBody, forwarded, read
 from nitka.server.errors import Refusal, path_of, refusal_of
 from nitka.server.items import ResponseBody, messages_of, options_of
 from nitka.server.rates import Rates
-from nitka.server.responses import Link, open_link, seal_link
+from nitka.server.response_ids import Link, open_link, seal_link
 from nitka.server.retries import SECONDS, Retries, name_of
 from nitka.types import User
 from nitka.vault.seal import SealKey
