@@ -213,7 +213,11 @@ def test_what_was_taken_back_by_hand_is_not_taught_by_older_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slot", "value"), [("Bad slot", "x"), ("home..city", "x"), ("home.city", " \n"), ("note", "my pin is 1234")]
+    ("slot", "value"),
+    [("Bad slot", "x"), ("home..city", "x"), ("home.city", " \n"), ("note", "my pin is 1234")]
+    + [
+        (slot, "plum") for slot in ("password", "wifi.password", "password.email", "secret", "door.code", "wifi.пароль")
+    ],
 )
 def test_a_hand_cannot_set_what_is_no_fact(slot: str, value: str) -> None:
     with pytest.raises(BadInput):

@@ -75,6 +75,16 @@ def test_a_quote_is_found_through_forms_and_spaces_but_not_invented() -> None:
         "пин-код 0042",
         "cvv 123",
         "key sk-abcdEFGH0123456789",
+        "пароль для роутера: черника",
+        "note пароль черника",
+        "note the code is 771204",
+        "код авторизации 98 76 54",
+        "на замке велосипеда 5520",
+        "the keypad downstairs is 8 0 3 1",
+        "seed phrase lemon river stone glass",
+        "my pin is seven two oh four",
+        "four zero zero zero 0000 0000 0002 is my card",
+        "четыре ноль ноль ноль 0000 0000 0002 моя карта",
     ],
 )
 def test_secrets_are_known(text: str) -> None:
@@ -91,6 +101,13 @@ def test_secrets_are_known(text: str) -> None:
         "the password is wrong",
         "I moved here in 2019",
         "пиннинг 12 раз",
+        "I use a password manager",
+        "my zip code is 90210",
+        "promo code 4829",
+        "код города 8652",
+        "the lock was changed in 2024",
+        "новый сейф стоит 15000 рублей",
+        "I write code 300 days a year",
     ],
 )
 def test_talk_about_secrets_is_no_secret(text: str) -> None:

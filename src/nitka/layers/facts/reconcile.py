@@ -30,7 +30,7 @@ from nitka.errors import BadInput
 from nitka.layers.facts.canon import fold, one_line, tokens, value_key
 from nitka.layers.facts.evidence import supports
 from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Key, Seen, When, key_of
-from nitka.layers.facts.secrets import holds_secret
+from nitka.layers.facts.secrets import holds_secret, names_secret
 from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, opposite_of, within
 from nitka.types import Message
 
@@ -109,6 +109,7 @@ def set_by_hand(
         not is_slot(slot)
         or not value
         or not one_line(about, ABOUT_CHARS)
+        or names_secret(slot)
         or holds_secret(f"{slot.replace('.', ' ')} {value}")
     ):
         raise BadInput("A fact needs a slot of dotted words and a value that is not blank and not a secret.")
@@ -159,7 +160,7 @@ def _refusal(
         return "not_said"
     if candidate.op == "retract":
         return ""
-    if any(map(holds_secret, (candidate.value, candidate.statement, candidate.quote))):
+    if names_secret(candidate.slot) or any(map(holds_secret, (candidate.value, candidate.statement, candidate.quote))):
         return "secret"
     if category_of(candidate.slot, f"{candidate.value} {candidate.statement}") in excluded:
         return "excluded"

@@ -1,41 +1,98 @@
-"""What must never become a fact: passwords, PINs, one-time and door codes, and full card numbers.
+"""What must never become a fact: passwords, PINs, one-time and door codes, seed phrases and full card numbers.
 
-A card number is 13 to 19 digits (spaces and dashes allowed) that pass Luhn's check (ISO/IEC 7812-1). The others are
-known by the word that names them with something like a value near it; so "I forgot my password" is no secret, "my
-password is plum-47" is. Keys of services are known by their shape.
+A card number is 13 to 19 digits that pass Luhn's check (ISO/IEC 7812-1), in figures or spelt out, with spaces and
+dashes between. The others are known by the word that names them with something like a value near it; so "I forgot my
+password" is no secret, "my password is plum-47" is. Keys of services are known by their shape. In a slot the word
+alone is enough: whatever is filed under "wifi.password" is a password.
 """
 
 from __future__ import annotations
 
 import re
 
-_CARD = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
+_WORDS = (
+    "zero|oh one two three four five six seven eight nine",
+    "нол[ья] оди?н|одна дв[аео] три четыре пять шесть семь восемь девять",
+)
+_SPELT = tuple((re.compile(word), digit) for row in _WORDS for digit, word in enumerate(row.split()))
+_DIGITS = r"(?:\d+|" + "|".join(word for row in _WORDS for word in row.split()) + ")"
+_RUN = re.compile(rf"(?i)(?<![\w-])(?<!\d[.,:]){_DIGITS}(?:[ ,.-]{{1,2}}{_DIGITS})*(?![\w-])(?![.,:]\d)")
+_TIMES = {"double": 2, "triple": 3}
+_CARD_WORD = re.compile(r"(?i)\b(?:card|карт[аыуео]\w?|visa|mastercard|мир)\b")
+
 _NAMED = re.compile(
     r"""(?ix) \b(?:
-        pass(?:word|wd|code|phrase)s? | pin(?:[ -]?code)? | cvv2? | cvc2? | otp | 2fa
+        pass(?:word|wd|code|phrase)s? | pwd | pin(?:[ -]?code)? | cvv2? | cvc2? | otp | 2fa
         | (?:one[ -]time | verification | security | alarm | door | gate | safe | entry | access | unlock | confirmation
-            | sms | lock(?:er)? | backup | recovery
+            | sms | lock(?:er)? | backup | recovery | authentication | authenticator | login
+            | intercom | keypad | key[ ]box
         )[ ](?:pass)?(?:code|pin|combination|combo|phrase|key|number)s?
-        | (?:combination|combo) | seed[ ]phrase
-        | парол[ьяюие]\w* | пин(?:[ -]?код\w{0,2})?
-        | код\w{0,2}[ ](?:из|от|для|домофон|подтвержд|сейф|двер|замк|безопасн)\w*
-        | одноразов\w+[ ]код\w*
-        | кодов\w+[ ](?:слов|фраз)\w* | секретн\w+[ ](?:код|слов|фраз|вопрос)\w*
-    )\b (?P<rest>[^.!?\n]{0,60})"""
+        | (?:combination|combo) | (?:seed|mnemonic)[ ](?:phrase|words?) | (?:private|api|secret)[ _-]?keys?
+        | парол[ьяюие]\w* | пин(?:[ -]?код\w{0,2})? | пин-?код\w{0,2}
+        | код\w{0,2}[ ](?:из|от|для|домофон|подтвержд|сейф|двер|замк|безопасн|доступ|авториз|подъезд|калитк|ворот)\w*
+        | код[ -]?парол\w+ | одноразов\w+[ ]код\w* | проверочн\w+[ ]код\w*
+        | кодов\w+[ ](?:слов|фраз)\w* | секретн\w+[ ](?:код|слов|фраз|вопрос|ключ)\w*
+        | (?:сид|seed)[ -]?фраз\w+ | мнемоник\w* | мнемоническ\w+[ ]фраз\w+ | приватн\w+[ ]ключ\w*
+    )\b (?P<rest>[^!?\n]{0,80})"""
+)
+_CODE = re.compile(
+    r"(?i)(?:\b(?P<kind>[\w-]+)[ -])?\b(?:code|код)\b"
+    r"(?! (?:товар|город|стран|регион|заказ|ошибк|купон|валют|of conduct))(?P<rest>[^!?\n]{0,60})"
+)
+_PUBLIC = frozenset(
+    "zip post postal qr area promo dress error coupon source voucher country product tax item sort order state booking "
+    "dialling dialing tracking reference discount colour color referral course module bar почтовый телефонный".split()
+)
+_CODE_ALONE = re.compile(r"(?i)^\s*(?:(?:now|still|just|теперь|сейчас|такой|вот)[ ])*(?:is|was|to|—|–|-|:|=|это)?\s*")
+_LOCK = re.compile(  # a thing that digits open; a number that counts, measures or dates something opens nothing
+    r"""(?ix) \b(?: (?:pad|combination[ ])?lock | safe | keypad | intercom | burglar[ ]alarm
+        | зам(?:ок|ка|ке|ком|очек|очке|ку) | сейф\w{0,2} | домофон\w{0,2} | камер\w[ ]хранения | сигнализаци\w+
+    )\b (?P<rest>(?:[ ]\w+){0,5}?[ ]*[:=—–-]?[ ]*)"""
+)
+_UNIT = re.compile(
+    r"(?ix)\s*(?:[%$€£₽°]|(?:percent|euros?|dollars?|pounds?|bucks|usd|eur|rub|kg|km|cm|mm|m|lbs?|hours?|minutes?|days?|"
+    r"weeks?|months?|years?|times?|am|pm|people|items?|characters?|letters?|symbols?|digits?|"
+    r"руб\w*|р|евро|доллар\w*|кг|км|см|мм|м|час\w*|минут\w*|д(?:ень|ня|ней)|недел\w*|месяц\w*|год\w*|лет|раз\w*|символ\w*|"
+    r"знак\w*|цифр\w*|человек|штук\w*)\b)"
 )
 _VALUE = re.compile(
     r"""(?ix) ^[^\S\n]*(?:\w+[ ]){0,5}? (?: [=:] | [-–—] | \bis\b | \b(?:now|это)\b | \b(?:to|на)\b )? [\s"'«]*
         (?P<value> (?=[^\s]*\d)[^\s,;]{3,} )"""
 )
 _PLAIN = re.compile(
-    r"""(?ix) ^[^\S\n]*(?:\w+[ ]){0,4}? (?: [=:–—] | \bis\b | [ ]-[ ] ) [\s"'«]* (?P<value>[^\s,;.]{3,})"""
+    r"""(?ix) ^[^\S\n]*(?:[\w-]+[ ]?){0,6}? (?: [=:–—] | \bis\b | \bbe\b | \bэто\b | [ ]-[ ] ) [\s"'«“]*
+        (?P<value>[^\s,;.]{3,})"""
 )
+_BARE = re.compile(  # nothing but the name of the secret, what it opens, and one word
+    r"""(?ix) ^[ ](?:(?:for|to|of|on|from|от|для|к|на)[ ](?:the[ ]|my[ ]|our[ ])?[\w-]+[ ])? ["'«“]?
+        (?P<value>[\w-]{3,})["'»”]?[\s.]*$"""
+)
+_PHRASE = re.compile(r"(?i)(?:seed|recovery|backup|mnemonic|сид|мнемо\w*)[ -](?:phrase|words?|фраз\w+)$")
 _NOT_VALUES = frozenset(
-    "wrong right too not the in on my weak strong lost forgotten expired old new hard easy long short asked "
-    "required needed stored saved "
-    "неверный неправильный забыл забыла не слишком старый новый нужен просит".split()
+    "wrong right too not the in on my our his her their "
+    "weak strong lost forgotten expired old new hard easy long short asked "
+    "required needed stored saved safe same different important changed reset missing secret unknown "
+    "manager managers policy policies reset resets generator generators hint hints protection protected field fields "
+    "change changes recovery rules requirements prompt screen strength security number numbers again please yesterday "
+    "today please issue issues problem problems help "
+    "неверный неправильный забыл забыла забыли потерял потеряла не слишком старый новый нужен просит сменил сменила "
+    "сброшен сбросить поменял поменяла сложный простой опять снова помню знаю хранит хранить подходит "
+    "устарел истек".split()
 )
 _KEY = re.compile(r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9]{14,}")
+_SLOT_WORDS = frozenset(
+    "password passwords passwd passphrase passcode pwd pin pins pincode secret secrets otp cvv cvv2 cvc cvc2 "
+    "token tokens "
+    "credential credentials apikey api_key mnemonic seed seedphrase privatekey "
+    "пароль пароли парол пин пинкод пин-код секрет секреты токен".split()
+)
+_SLOT_PAIRS = frozenset(
+    (opened, key)
+    for key in ("code", "codes", "key", "phrase", "combination", "combo", "number", "код")
+    for opened in "door gate safe alarm entry access unlock lock locker security verification confirmation sms backup "
+    "recovery seed api private secret intercom card credit debit домофон сейф замок дверь".split()
+    if (opened, key) not in (("access", "number"), ("locker", "number"), ("door", "number"), ("gate", "number"))
+)
 
 
 def luhn(number: str) -> bool:
@@ -45,15 +102,81 @@ def luhn(number: str) -> bool:
     return bool(places) and sum(doubled) % 10 == 0
 
 
+def names_secret(slot: str) -> bool:
+    """Whether a slot is named for something secret ("wifi.password"), so that no value of it may be kept."""
+    parts = [part for part in re.split(r"[._ ]", slot.casefold()) if part]
+    pairs = {pair for one in parts for two in parts if one != two for pair in ((one, two),)}
+    return bool(_SLOT_WORDS.intersection((*parts, slot.casefold())) or _SLOT_PAIRS & pairs)
+
+
 def holds_secret(text: str) -> bool:
     """Whether the text gives a secret away."""
-    cards = (match.group() for match in _CARD.finditer(text))
-    return any(luhn(card) for card in cards) or _KEY.search(text) is not None or any(map(_gives, _NAMED.finditer(text)))
+    return (
+        _KEY.search(text) is not None
+        or _holds_card(text)
+        or any(map(_gives, _NAMED.finditer(text)))
+        or any(map(_codes, _CODE.finditer(text)))
+        or any(_opens(match, text) for match in _LOCK.finditer(text))
+    )
+
+
+def _holds_card(text: str) -> bool:
+    said = [_figures(match.group()) for match in _RUN.finditer(text)]
+    named = _CARD_WORD.search(text) is not None
+    return any(13 <= len(run) <= 19 and (luhn(run) or (named and len(run) > 14)) for run in said)
+
+
+def _figures(run: str) -> str:
+    """The digits of a run of figures and of digits in words."""
+    return "".join(map(_figure, re.split(r"[ ,.-]+", run.casefold())))
+
+
+def _figure(word: str) -> str:
+    return word if word.isdigit() else next((str(digit) for form, digit in _SPELT if form.fullmatch(word)), "")
 
 
 def _gives(named: re.Match[str]) -> bool:
     rest = named["rest"]
-    if _VALUE.match(rest):
+    sentence = re.split(r"\.\s", rest, maxsplit=1)[0]
+    if _VALUE.match(sentence) or _digits_in(sentence, least=3):
         return True
-    plain = _PLAIN.match(rest)
-    return plain is not None and plain["value"].casefold() not in _NOT_VALUES
+    if _PHRASE.search(named.group()[: -len(rest) or None]) and len(re.findall(r"\w{3,}", sentence)) > 3:
+        return True
+    return any(_is_value(match) for match in (_PLAIN.match(sentence), _BARE.match(sentence)))
+
+
+def _codes(code: re.Match[str]) -> bool:
+    """Whether "the code" of nothing in particular is told; many kinds of codes are public."""
+    public = (code["kind"] or "").casefold() in _PUBLIC
+    return not public and _digits_in(code["rest"], least=3, after=_CODE_ALONE)
+
+
+def _is_value(match: re.Match[str] | None) -> bool:
+    return match is not None and match["value"].casefold() not in _NOT_VALUES
+
+
+def _digits_in(text: str, *, least: int, after: re.Pattern[str] | None = None) -> bool:
+    """Whether the text holds a run of digits that measures nothing; `after`: only right after these words."""
+    first = after.match(text) if after else None
+    for run in _RUN.finditer(text):
+        if first is not None and run.start() != first.end():
+            return False
+        if len(_figures(run.group())) >= least and not _UNIT.match(text, run.end()) and not _is_year(run.group()):
+            return True
+    return False
+
+
+def _is_year(run: str) -> bool:
+    return re.fullmatch(r"(?:19|20)\d\d", run) is not None
+
+
+def _opens(lock: re.Match[str], text: str) -> bool:
+    """Whether three to eight digits stand right after a lock."""
+    run = _RUN.match(text, lock.end()) or next(_RUN.finditer(text, lock.end(), lock.end() + 40), None)
+    if run is None or re.search(r"[.!?,;]", text[lock.end() : run.start()]):
+        return False
+    before = text[lock.start() : run.start()]
+    counted = re.search(
+        r"(?i)\b(?:at|in|for|from|since|until|в|за|с|до|около|about|around|costs?|стоит|model|модель)\s*$", before
+    )
+    return 3 <= len(_figures(run.group())) <= 8 and not (counted or _UNIT.match(text[run.end() :]))
