@@ -29,7 +29,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,7 +108,7 @@ class Server:
                 command = (stat.parent / "cmdline").read_bytes()
             except OSError:
                 continue
-            if parent == self.process.pid and b"resource_tracker" not in command:
+            if parent == self.process.pid and command and b"resource_tracker" not in command:  # one that died has none
                 found.append(int(stat.parent.name))
         return sorted(found)
 
@@ -125,10 +125,22 @@ class Server:
         return bool(others)
 
     def stop(self) -> None:
-        """A graceful stop, as an operator's."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+        """A graceful stop of all its processes, as a service manager's. The supervisor of uvicorn may be waiting for a
+        sign of life from a worker that was killed in that moment, for as long as it would for one that is starting:
+        when no worker is left it has nothing to do any more.
+        """
+        for pid in (self.process.pid, *self.workers()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + 60
+        while (left := self.workers()) and self.process.poll() is None:
+            assert time.monotonic() < end, f"{len(left)} workers did not stop"
+            time.sleep(0.1)
+        try:
+            self.process.wait(3)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def _answers(self) -> bool:
         with socket.socket() as probe:

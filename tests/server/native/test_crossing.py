@@ -22,7 +22,7 @@ from tests.server.native.house import House, housed
 pytestmark = pytest.mark.anyio
 
 SECRET = "Rotkehlchen"
-OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
+OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/widget.js"), ("HEAD", "/widget.js")}
 TURN = {"text": "And what did we say?"}
 CHAT = {"messages": [{"role": "user", "content": "And what did we say?"}]}
 CALLS: dict[tuple[str, str], Any] = {
@@ -61,7 +61,7 @@ CALLS: dict[tuple[str, str], Any] = {
     **{("POST", path): {} for path in ("/transform", "/detectLanguage", "/similarity")},
     **{("POST", path): {} for path in ("/compare/entities", "/helper/extract_text")},
 }
-ELSEWHERE = ("/v1/conversations",)
+ELSEWHERE = ("/v1/conversations", "/v1/visitors/adopt", "/inspector")
 """Routes whose own tests go through every kind of key: they hold items that are named by what a first call gave."""
 
 
