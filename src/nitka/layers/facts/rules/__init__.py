@@ -31,7 +31,7 @@ _GONE = re.compile(
 )
 _HAD = re.compile(r"(?i)\b(?:had|used to have)(?: an?)?(?: [\w-]+){0,2} $")
 _NARROW = {0xFF01 + at: 0x21 + at for at in range(94)} | {0x3000: 0x20}  # full-width letters, digits and signs
-_SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "kept_out"))
+_SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "untrue", "kept_out"))
 
 
 @dataclass(frozen=True, slots=True)

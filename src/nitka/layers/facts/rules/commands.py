@@ -21,7 +21,7 @@ from typing import Any
 
 from nitka.layers.facts.canon import tokens
 from nitka.layers.facts.model import USER, Candidate
-from nitka.layers.facts.rules import engine
+from nitka.layers.facts.rules import engine, notes
 from nitka.layers.facts.rules.engine import Scene
 from nitka.layers.facts.rules.macros import compiled
 from nitka.layers.facts.rules.modality import senses
@@ -88,10 +88,10 @@ def remembered(scene: Scene, spans: Sequence[tuple[int, int]]) -> Candidate | No
     if match is None or any(pattern.search(text) for pattern in known.not_remember):
         return None
     start, end = match.span("rest")
-    kept_out = {"kept_out", "reported"} & senses(scene.reaches, start)
+    kept_out = {"kept_out", "reported", "untrue", "joke"} & senses(scene.reaches, start)
     if kept_out or any(first < end and last > start for first, last in spans):
         return None
-    value = match["rest"].strip(" \t\n.!,;")
+    value = notes.note(match["rest"].strip(" \t\n.!,;"), scene.today)
     told = _MEANT_TO_BE_KEPT.search(text[match.start() : start]) or _OWN.match(value)
     if len(value) < 4 or scene.sentence.asks or not told or _YOURS.search(value):
         return None

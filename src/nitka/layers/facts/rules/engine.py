@@ -173,6 +173,10 @@ def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Cand
     if outcome is None or person is None:
         return
     op, slot = outcome
+    if "untrue" in sense:  # whatever a denial says then, it is not taken for a statement
+        if op == "retract":
+            return
+        op = "retract"
     groups = {name: (words or "").casefold() for name, words in match.groupdict().items()}
     about, slot = _placed(person, slot.format(**groups))
     for value, seen in shape(rule.kind, match["v"], scene.today):
