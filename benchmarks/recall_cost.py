@@ -177,6 +177,11 @@ async def opened(nitka: Nitka, number: int, reach: Reach, user: str = "anna") ->
     return wall, turn.receipt
 
 
+def is_late(receipt: Any) -> bool:
+    """Whether the receipt says that something was not there in time."""
+    return any("not ready" in note or "being loaded" in note for note in receipt.notes)
+
+
 async def measure(path: Path, ring: KeyRing, embedder: RandomVectors | None, reach: Reach, count: int) -> list[str]:
     """One row of the table: a fresh process's first turns, then warm ones."""
     limits = Limits(slack=1_000_000, backlog=2_000_000)
@@ -186,7 +191,7 @@ async def measure(path: Path, ring: KeyRing, embedder: RandomVectors | None, rea
         floor = sorted([(await opened(nitka, at, "off", "nobody"))[0] for at in range(count)])[count // 2]
         first, receipt = await opened(nitka, 0, reach)
         walls = [first]
-        while any("not ready" in note for note in receipt.notes) and len(walls) < 200:
+        while is_late(receipt) and len(walls) < 200:
             await asyncio.sleep(0.02)
             wall, receipt = await opened(nitka, len(walls), reach)
             walls.append(wall)
@@ -196,7 +201,7 @@ async def measure(path: Path, ring: KeyRing, embedder: RandomVectors | None, rea
         cpu = (time.process_time() - before) / count * 1e3
         assert not embedder or embedder.passages == asked, "passages were embedded on the answer's path"
     warm = sorted(wall for wall, _ in runs)
-    late = sum(any("not ready" in note for note in receipt.notes) for _, receipt in runs)
+    late = sum(is_late(receipt) for _, receipt in runs)
     shown = [sum(len(receipt.layer(name)) for name in ("facts", "recall")) for _, receipt in runs]
     return [
         reach,

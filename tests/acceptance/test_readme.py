@@ -87,6 +87,7 @@ def test_snippets_run_in_their_order(page: str, says: list[str], env: dict[str, 
         assert re.search(what, said), (what, said)
 
 
+@pytest.mark.alone  # a turn waits 50 ms for what is recalled, and says so where that was not enough
 @pytest.mark.parametrize("language", PAGES)
 def test_the_transcript_is_real(language: str, terminal: Any) -> None:
     """The page's questions, asked again, are answered alike, receipt and first screen included."""

@@ -178,7 +178,7 @@ header { display: flex; align-items: center; gap: 2px; padding: 6px; padding-inl
   border-block-end: 1px solid var(--line) }
 h2 { flex: 1; min-width: 0; margin: 0; font-size: 1.06em; line-height: 1.25; overflow-wrap: anywhere }
 .banner { padding: 8px 16px; background: var(--raised); border-block-end: 1px solid var(--line); font-size: .875em }
-.main { flex: 1; min-height: 0; overflow-y: auto; overscroll-behavior: contain; padding: 16px; scrollbar-width: thin }
+.main { position: relative; flex: 1; min-height: 0; overflow-y: auto; overscroll-behavior: contain; padding: 16px; scrollbar-width: thin }
 .main:focus-visible { outline-offset: -3px }
 .about { margin: 0 0 16px; color: var(--muted); font-size: .875em }
 .about button, .earlier { display: block; margin-block-start: 8px; color: var(--text) }
