@@ -141,3 +141,25 @@ def test_the_slot_table(slot: str, many: bool, category: str) -> None:
 @pytest.mark.parametrize("slot", ["", "Home", "home city", "home.", ".city", "a" * 200, "home.ci\nty"])
 def test_what_is_no_slot(slot: str) -> None:
     assert not is_slot(slot)
+
+
+@pytest.mark.parametrize(
+    ("value", "category"),
+    [
+        ("I came out to my parents", "orientation"),
+        ("мой брат гей", "orientation"),
+        ("гейзеры на Камчатке", "other"),
+        ("I am on antidepressants", "health"),
+        ("принимаю антидепрессанты", "health"),
+        ("I owe Bob 300 euros", "finance"),
+        ("Боря должен мне 3 тысячи рублей", "finance"),
+        ("I pray at noon", "belief"),
+        ("голосую за зелёных", "belief"),
+        ("write to ann@example.org", "contact"),
+        ("мой ник @annushka", "contact"),
+        ("the cake is in the fridge", "other"),
+        ("поливать фикус", "other"),
+    ],
+)
+def test_a_note_has_the_category_its_words_speak_of(value: str, category: str) -> None:
+    assert category_of("note", value) == category

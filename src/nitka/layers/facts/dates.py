@@ -60,6 +60,19 @@ _ORDINAL = r"(?:(?:" + "|".join(_TENS) + r")[ ])?(?:" + "|".join(_ORDINALS) + r"
 
 MONTH = "(?:" + "|".join(_MONTHS) + ")"
 WEEKDAY = "(?:" + "|".join(_DAYS) + ")"
+_FULL_DAYS = (
+    "(?:mon|tues|wednes|thurs|fri|satur|sun)day|понедельник|вторник|сред[ау]|четверг|пятниц[ау]|суббот[ау]|воскресенье"
+)
+_RECURRING = "".join(f"(?<!{word} )" for word in "every each last past other прошлую прошлый каждую каждый".split())
+_PASSING = re.compile(
+    rf"(?i)(?<![\w-]){_RECURRING}(?<!day before )"
+    r"(?:(?:the )?day after tomorrow|tomorrow|today|tonight|yesterday|послезавтра|завтра|сегодня|вчера"
+    rf"|in (?:a|{number_pattern('en')}) (?:days?|weeks?)"
+    rf"|(?:next|this|on(?: next| this)?|by) (?:{_FULL_DAYS})"
+    rf"|через (?:(?:{number_pattern('ru')}) )?(?:день|дня|дней|неделю|недели|недель)"
+    rf"|(?:в|во|к|на) (?:(?:следующ|эт)\w+ )?(?:{_FULL_DAYS}))"
+    r"(?![\w-])(?! ?\()(?! (?:mornings|evenings|nights|afternoons)\b)"
+)
 _DAY = r"\d{1,2}(?:st|nd|rd|th|-?го)?"
 _YEAR = (
     r"(?:,?[ ](?P<year>(?:19|20)\d\d)(?:[ ](?:г\.?|года))?"
@@ -118,6 +131,16 @@ def resolve(text: str, today: date) -> Day | None:
     """The day these words mean, said on `today`; None when they do not say one."""
     plain = text.strip().casefold().replace("ё", "е")
     return next((day for reader in _READERS if (day := reader(plain, today)) is not None), None)
+
+
+def dated(text: str, today: date) -> str:
+    """The text with the day beside every word that means another day tomorrow: "on Friday (2025-03-14)"."""
+    return _PASSING.sub(lambda match: _with_day(match, today), text)
+
+
+def _with_day(match: re.Match[str], today: date) -> str:
+    day = resolve(match.group(), today)
+    return match.group() if day is None else f"{match.group()} ({day.iso})"
 
 
 def _zone(name: str) -> timezone | ZoneInfo:
@@ -180,7 +203,17 @@ def _spoken_year(text: str | None) -> int | None:
 
 
 def _relative(text: str, today: date) -> Day | None:
-    named = {"today": 0, "сегодня": 0, "tomorrow": 1, "завтра": 1, "day after tomorrow": 2, "послезавтра": 2}
+    named = {
+        "today": 0,
+        "tonight": 0,
+        "сегодня": 0,
+        "yesterday": -1,
+        "вчера": -1,
+        "tomorrow": 1,
+        "завтра": 1,
+        "day after tomorrow": 2,
+        "послезавтра": 2,
+    }
     if text in named:
         return _on(today + timedelta(days=named[text]))
     later = re.fullmatch(rf"(?:in|через) (?:(?P<count>{NUMBER}|a) )?(?P<unit>day|week|д(?:ень|ня|ней)|недел)\w*", text)
@@ -192,7 +225,9 @@ def _relative(text: str, today: date) -> Day | None:
 
 
 def _weekday(text: str, today: date) -> Day | None:
-    match = re.fullmatch(rf"(?:(?:on|in|в|во|на) )?(?P<which>next |this |следующ\w+ |эт\w+ )?(?P<day>{WEEKDAY})", text)
+    match = re.fullmatch(
+        rf"(?:(?:on|in|by|в|во|на|к) )?(?P<which>next |this |следующ\w+ |эт\w+ )?(?P<day>{WEEKDAY})", text
+    )
     at = _index(_DAYS, match["day"]) if match else None
     if match is None or at is None:
         return None

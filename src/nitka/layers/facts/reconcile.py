@@ -248,6 +248,8 @@ def _against_opposites(found: Found, fact: Fact) -> Fact:
         older, newer = sorted(pair, key=lambda one: one.when)
         if not set(tokens(newer.value)) <= set(tokens(older.value)):
             continue
+        if newer is fact and fact.when == other.when == fact.retracted:
+            fact = newer = replace(fact, retracted=None)  # the other had taken it back before the row's own denial came
         ended = _taken_back(older, newer.when)
         if older is other:
             found[key] = ended

@@ -56,7 +56,14 @@ def _table() -> dict[str, Any]:
 @cache
 def _words() -> tuple[tuple[Category, re.Pattern[str]], ...]:
     words = _table()["words"]
-    return tuple((name, re.compile(r"\b(?:" + "|".join(map(re.escape, words[name])) + ")")) for name in words)
+    return tuple((name, re.compile("|".join(map(_word, words[name])))) for name in words)
+
+
+def _word(word: str) -> str:
+    """The beginning of a word, or with a full stop the whole of it; what begins with "~" is a pattern as it stands."""
+    if word.startswith("~"):
+        return word[1:]
+    return rf"\b{re.escape(word.rstrip('.'))}" + (r"\b" if word.endswith(".") else "")
 
 
 def _heads(slot: str) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-from nitka.layers.facts.dates import resolve
+from nitka.layers.facts.dates import dated, resolve
 from nitka.layers.facts.numbers import number, shown
 from nitka.layers.facts.rules import russian
 from nitka.layers.facts.rules.text import HIDDEN
@@ -142,6 +142,23 @@ def _day(text: str, today: date) -> list[Shaped]:
     return [(day.iso, text if day.iso == text else f"{text} ({day.iso})")]
 
 
+def _dated(text: str, today: date) -> list[Shaped]:
+    """Words that may speak of a passing day: the day itself where they say nothing else."""
+    day = resolve(_TRAIL.sub("", text), today)
+    if day is not None:
+        return _day(_TRAIL.sub("", text), today)
+    return [(value, value) for value, _ in _plain(dated(text, today), today)]
+
+
+def _described(text: str, today: date) -> list[Shaped]:
+    """A thing of which something is said: "bicycle is green" is a green bicycle, "car is a Volvo" a Volvo."""
+    said = re.fullmatch(r"(?i)(?P<what>\w[\w-]*)(?:.s| is) (?P<article>an? |the )?(?P<v>.+)", text)
+    if said is None:
+        return _thing(text, today)
+    named = said["article"] or said["v"][0].isupper()
+    return _thing(said["v"] if named else f"{said['v']} {said['what']}", today)
+
+
 def _birthday(text: str, today: date) -> list[Shaped]:
     """Day and month; with a year only where it is a year of birth."""
     day = resolve(text, today)
@@ -156,4 +173,5 @@ _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
     "russian_name": _russian_name, "place": _place, "town": _town,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
+    "dated": _dated, "described": _described,
 }  # fmt: skip

@@ -18,24 +18,60 @@ MESSAGE_CHARS = 4_000
 SENTENCE_CHARS = 400
 
 _QUOTED = re.compile(
-    r"«[^«»]*»|“[^“”]*”|„[^„“”]*[“”]|\"[^\"]*\"|(?<!\w)‘[^‘’\n]{8,}’(?!\w)|(?<!\w)'[^'\n]{3,} [^'\n]{3,}'(?!\w)", re.S
+    r"«[^«»]*»|“[^“”]*”|„[^„“”]*[“”]|\"[^\"]*\"|(?<!\w)‘[^‘’\n]{8,}’(?!\w)|(?<!\w)'[^'\n]+ [^'\n]+'(?!\w)", re.S
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`|https?://\S+|www\.\S+", re.S)
 _MAIL_LINE = re.compile(r"^[ \t]*>.*$", re.M)
 _PIECE = re.compile(r"[^.!?\n]+[.!?]?")
 _ADDRESSED = re.compile(
     r"(?i)\b(?:system|assistant|developer|admin|система|ассистент|админ) ?(?:prompt|message|note)? ?:[^\n]*"
-    r"|<\|?[^<>\n]{1,40}\|?>"
+    r"|\[(?P<tag>INST|SYS|SYSTEM|ADMIN|PROMPT)\].*?(?:\[/(?P=tag)\]|\Z)|<\|?[^<>\n]{1,40}\|?>",
+    re.S,
+)
+_OVERRIDE = re.compile(  # an attempt to talk a machine out of its rules: nothing after it is the user's own word
+    r"""(?ix) (?<!\bi[ ])(?<!\bwe[ ])(?<!\bto[ ])(?<!\bwho[ ])(?<!\bthey[ ])(?<!t[ ])\b(?:
+        (?:ignore|disregard|forget|override|overrule|bypass|discard|neglect)[ ](?:[\w’']+[ ]){0,4}?
+        (?:instructions?|rules|guidelines?|restrictions?|constraints?|polic(?:y|ies)|prompts?|directives?|programming
+            |safeguards?|commands?|orders)\b
+        | (?:ignore|disregard)[ ](?:[\w’']+[ ]){0,3}?(?:above|previous|prior|earlier|foregoing)\b
+        | (?:new|updated)[ ](?:system[ ])?(?:instructions?|rules|prompt)[ ]?:
+        | (?:про)?игнориру\w+[ ](?:[\w-]+[ ]){0,4}?
+            (?:инструкци|указани|правил|ограничени|команд|промпт|запрет|установк|предыдущ|прежн|прошл|вышеска|выше)
+        | (?:забудь|отмени|отбрось|сбрось|обойди|нарушь|не[ ]обращай[ ]внимани[ея][ ]на)(?:те)?[ ](?:про[ ]|о[ ]|об[ ])?
+            (?:[\w-]+[ ]){0,4}?(?:инструкци|указани|правил|ограничени|команд|промпт|запрет|установк)
+        | новые[ ](?:инструкции|указания|правила)[ ]?:
+    )"""
 )
 _ORDER = re.compile(  # a piece of a sentence that gives orders to a machine
     r"""(?ix) \b(?:ignore|disregard|forget)[ ](?:all[ ]|any[ ])?(?:the[ ]|your[ ])?(?:previous|prior|above|earlier)[ ]\w
     | \b(?:игнорируй|проигнорируй|забудь)[ ](?:все[ ])?(?:предыдущие|прошлые)[ ]\w
     | \b(?:store|save|note|record|remember|memori[sz]e)\b.{0,40}\bthe[ ]user\b
+    | \b(?:store|save|note|record|remember|memori[sz]e)\b.{0,20}\buser[ ](?:is|has|can|may|must|should|wants)\b
     | \b(?:запомни|сохрани|запиши|занеси)\w*\b.{0,40}\bпользовател"""
 )
 _PASTE_AFTER = re.compile(
     r"(?i)\b(?:this|following|below|text|letter|e-?mail|message|minutes|article|notes|draft|вот|текст|письм\w+|сообщени\w+|стать\w+|протокол\w*|"
     r"перевед\w+|провер\w+|сократ\w+|summary|summari[sz]e|translate|proofread|check)\b[^\n]{0,80}:[ \t]*\n"
+)
+_TASK = re.compile(  # what is to be worked on follows the colon, in the same line
+    r"(?i)(?P<task>(?:^|(?<=[.!?\n] )|(?<=\n))\W*(?:please |pls |can you |could you |now |пожалуйста,? )*"
+    r"(?:translate|proofread|check|correct|rewrite|rephrase|paraphrase|edit|polish|summari[sz]e|analy[sz]e|fix|spell-?check"
+    r"|перев(?:еди|ести|едите)|провер(?:ь|ить|ьте)|исправ(?:ь|ить|ьте)|перепиши\w*|перефразируй\w*|сократи\w*|перескажи\w*"
+    r"|отредактируй\w*|разбери\w*|проанализируй\w*)\b[^:\n.!?]{0,60}:)[^\n]+"
+)
+_SPEAKER = re.compile(  # somebody else's words after the name of a source or of the one who says them
+    r"(?im)(?P<task>^\W*(?:wikipedia|quote|lyrics?|headline|title|subject|excerpt|transcript|script|dialogue|poem|song|article"
+    r"|letter|e-?mail|post|tweet|comment|review|example|sentence|phrase|цитата|пример|предложение|фраза|заголовок|википедия|отрывок"
+    r"|диалог|письмо|пост|твит|отзыв|стих\w*|песня|текст"
+    r"|(?:(?:my |our |the |мой |моя |наш |наша )?(?:colleague|co-?worker|boss|manager|friend|neighbou?r|teacher|mother"
+    r"|mum|mom|father|dad|brother|sister|son|daughter|husband|wife|aunt|uncle|grandm\w+|grandp\w+|client|customer|caller"
+    r"|patient|character|hero"
+    r"|коллега|начальни\w+|босс|шеф|друг|подруга|сосед\w*|учител\w*|мам\w+|пап\w+|отец|мать|брат|сестра|сын|дочь|дочка|муж|жена|т[её]тя"
+    r"|дядя|бабушка|дедушка|клиент\w*|покупател\w+|пациент\w*|персонаж|герой|героиня)"
+    r"(?: (?-i:[A-ZА-ЯЁ])[\w-]+)?))(?: (?:says|said|writes|wrote|пишет|говорит|сказал[аи]?))?:)[^\n]+"
+)
+_OWN_WORD = re.compile(
+    r"(?i)\b(?:i|i['’]\w+|my|me|we|our|я|мы|мой|моя|мо[её]|мои|меня|мне|мной|наш\w*|нас|нам|у меня|у нас)\b"
 )
 _STOP = re.compile(
     r"(?<=[.!?…])[\"»)\]]*\s+|\n+|(?<=[)(])(?<=\)\)|[:;]\)|[:;]\()\s+|(?<=\w\))\s+(?=[A-ZА-ЯЁ])|\s+(?=[:;]-?[)(])"
@@ -90,6 +126,11 @@ def hidden(text: str) -> str:
         text = pattern.sub(_blank, text)
     text = _QUOTED.sub(lambda match: match.group() if _is_name(match.group()) else _blank(match), text)
     text = _ADDRESSED.sub(_blank, _without_paste(text))
+    for pattern in (_TASK, _SPEAKER):
+        text = pattern.sub(_without_rest, text)
+    override = _OVERRIDE.search(text)
+    if override:
+        text = text[: override.start()] + HIDDEN * (len(text) - override.start())
     return _PIECE.sub(lambda match: _blank(match) if _ORDER.search(match.group()) else match.group(), text)
 
 
@@ -119,8 +160,15 @@ def _blank(match: re.Match[str]) -> str:
     return HIDDEN * len(match.group())
 
 
+def _without_rest(match: re.Match[str]) -> str:
+    return match["task"] + HIDDEN * (len(match.group()) - len(match["task"]))
+
+
 def _is_name(quoted: str) -> bool:
+    """Whether a quotation is a short name; what speaks of "me" is somebody's statement."""
     inner = quoted[1:-1].strip()
+    if _OWN_WORD.search(inner):
+        return False
     short = 0 < len(inner) <= 40 and len(inner.split()) <= 4 and not re.search(r"[.!?,:;\n]", inner)
     return short and (inner[0].isupper() or inner[0].isdigit())
 
