@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nitka.layers.facts.rules.engine import patterns
+from nitka.layers.facts.rules import engine, gone
 from nitka.layers.facts.rules.needs import key_of, literals, packaged
 
 HERE = Path(__file__).parent
@@ -32,6 +32,10 @@ PARTS = (
 )
 
 
+def patterns(language: str) -> tuple[str, ...]:
+    return gone.patterns() if language == "gone" else engine.patterns(language)
+
+
 def may_match(needs: tuple[str, ...], text: str) -> bool:
     return not needs or any(need in text for need in needs)
 
@@ -44,14 +48,14 @@ def texts() -> list[str]:
     return said + (HERE / "statements.txt").read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize("language", ["en", "ru", "gone"])
 def test_every_packaged_pattern_is_known_as_it_is_now(language: str) -> None:
     """If not: python -m nitka.layers.facts.rules.needs"""
     wrong = [pattern for pattern in patterns(language) if packaged().get(key_of(pattern)) != literals(pattern)]
     assert wrong == []
 
 
-@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize("language", ["en", "ru", "gone"])
 def test_what_a_pattern_matches_holds_what_it_needs(language: str) -> None:
     for pattern in patterns(language):
         compiled, needs = re.compile(pattern, re.I), packaged()[key_of(pattern)]

@@ -14,7 +14,7 @@ from unicodedata import normalize
 from nitka.layers.facts.canon import value_key
 from nitka.layers.facts.dates import local
 from nitka.layers.facts.model import Candidate, Fact, key_of
-from nitka.layers.facts.rules import commands, engine, people, russian
+from nitka.layers.facts.rules import commands, engine, gone, people, russian
 from nitka.layers.facts.rules.engine import Scene, slot_part
 from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.rules.people import Mention, Person
@@ -103,11 +103,12 @@ def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
         found.candidates += _naming(mention, scene, read)
     if first and read.question:
         found.candidates += [*commands.answered(scene, read.question), *commands.affirmed(scene, read.question)]
-    _by_rules(scene, found, whole=False)
+    _by_rules(scene, found, read, whole=False)
     note = commands.remembered(scene, found.spans)
     correction = commands.corrected(scene, [*read.facts, *found.candidates])
     found.candidates += [candidate for candidate in (note, correction) if candidate]
-    read = _taken(read, found.candidates)
+    ended = list(gone.taken_back(scene, read.facts))
+    read = _taken(_taken(read, ended), found.candidates)
     return _taken(read, list(commands.forgotten(scene, read.facts)))
 
 
@@ -115,16 +116,17 @@ def _whole(message: Message, text: str, read: _Read, *, kept_out: bool) -> _Read
     if kept_out or len(text) > 1_000:
         return read
     found = _Found()
-    _by_rules(Scene(message, Sentence(text, 0), (), read.cast, False, local(message).date()), found, whole=True)
+    _by_rules(Scene(message, Sentence(text, 0), (), read.cast, False, local(message).date()), found, read, whole=True)
     return _taken(read, found.candidates)
 
 
-def _by_rules(scene: Scene, found: _Found, *, whole: bool) -> None:
+def _by_rules(scene: Scene, found: _Found, read: _Read, *, whole: bool) -> None:
     taken: list[tuple[engine.Rule, tuple[int, int]]] = []
     for rule, candidate, span in engine.found(scene, whole=whole):
         used = any(other is not rule and first < span[1] and last > span[0] for other, (first, last) in taken)
         same = any(_same(candidate, other) for other in found.candidates)
-        if (used and not rule.also) or same:
+        idle = rule.known and all(fact.slot != candidate.slot for fact in read.facts)
+        if (used and not rule.also) or same or idle:
             continue
         found.candidates.append(candidate)
         taken.append((rule, span))
@@ -164,15 +166,23 @@ def _taken(read: _Read, candidates: Sequence[Candidate]) -> _Read:
 
 
 _ALL_THAT_FOLLOWS = re.compile(r"(?i)\b(?:between us|off the record|между нами|по секрету)\b")
+_JOKE_ALONE = re.compile(
+    r"(?i)^\W*(?:(?:ну|да|ладно|ха\w*|хех|лол|haha\w*|lol|ok|nah|just|only|no|i[’']?m|i was|that was|it was|я|это|"
+    r"был[аио]?|просто|an?|конечно|разумеется|же|там)[,.!)]*\s+)*(?:kidding|joking|joke|jk|шуч[уи]\w*|шутка|шутк[иу]|пошутил[аи]?|прикалываюсь|прикол|"
+    r"розыгрыш|сарказм|если бы|размечтал\w+|неправда|вру|соврал[аи]?|not really|not true|i wish)\W*$"
+)
 _WHAT_WENT_BEFORE = re.compile(
     r"(?i)^\W*(?:please |but |и |но |пожалуйста )*(?:don.?t|do not|не) \w+ (?:that|this|it|это|его|её|ее)\b"
 )
 
 
 def _kept_out(scenes: Sequence[Scene]) -> frozenset[int]:
-    """The sentences that the user wants kept out: those that say so, and what they point to, before or after."""
-    out = set()
+    """The sentences that the user wants kept out: those that say so, and what they point to, before or after; also
+    what is called a joke right after it."""
+    out: set[int] = set()
     for at, scene in enumerate(scenes):
+        if at and _JOKE_ALONE.match(scene.sentence.text):
+            out |= {at - 1, at}
         if all(reach.sense != "kept_out" for reach in scene.reaches):
             continue
         out.add(at)

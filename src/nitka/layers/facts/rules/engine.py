@@ -9,6 +9,7 @@ statement, a predicate without its subject), and optionally
 * `who`    "self": only the user, whatever the grammar; "other": never the user
 * `whole`  the pattern is matched against the whole message, not sentence by sentence
 * `also`   it may use words that another rule has used
+* `known`  it only changes what is known: without a fact in its slot it says nothing
 * `free`   its verb has no person, so that any subject before it in the clause counts, known or not
 """
 
@@ -57,6 +58,7 @@ class Rule:
     whole: bool = False
     also: bool = False
     free: bool = False
+    known: bool = False
 
 
 @cache
@@ -130,6 +132,7 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
         whole=entry.get("whole", False),
         also=entry.get("also", False),
         free=entry.get("free", False),
+        known=entry.get("known", False),
     )
 
 
@@ -222,6 +225,18 @@ def _who(rule: Rule, match: re.Match[str], scene: Scene) -> Person | None:
     if (rule.who == "other" or (rule.free and _has_subject(match, scene))) and person is _ME:
         return None
     return person
+
+
+def about(match: re.Match[str], scene: Scene) -> str | None:
+    """Of whom a match outside the rules is said, by its groups `me`, `o`, `s`; a verb without a person, of the user
+    where no other subject stands before it. None when it cannot be known, and for animals."""
+    groups = match.groupdict()
+    if groups.get("me") is not None:
+        return USER
+    if not any(groups.get(name) for name in ("o", "s")):
+        return None if _has_subject(match, scene) else USER
+    person = _said_of(groups, match, scene)
+    return None if person is None or person is _YOU or person.is_pet else person.label
 
 
 def _has_subject(match: re.Match[str], scene: Scene) -> bool:

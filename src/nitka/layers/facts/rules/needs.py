@@ -105,9 +105,10 @@ def _of_branches(branches: Sequence[frozenset[str]]) -> frozenset[str]:
 
 def main() -> None:
     """Writes what the packaged rules need."""
-    from nitka.layers.facts.rules.engine import patterns
+    from nitka.layers.facts.rules import engine, gone
 
-    found = {key_of(pattern): literals(pattern) for language in ("en", "ru") for pattern in patterns(language)}
+    every = [*engine.patterns("en"), *engine.patterns("ru"), *gone.patterns()]
+    found = {key_of(pattern): literals(pattern) for pattern in every}
     text = json.dumps(dict(sorted(found.items())), ensure_ascii=False, separators=(",", ":"))
     Path(__file__).with_name("needs.json").write_text(text.replace('],"', '],\n"') + "\n", "utf-8")
 

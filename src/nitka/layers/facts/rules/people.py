@@ -265,6 +265,11 @@ def _relative(match: re.Match[str], text: str) -> Mention | None:
     return Mention(match.start(), match.end(), person, subject, fresh=bool(name))
 
 
+def slot_of(word: str) -> str | None:
+    """Where the name of such a relation of the user's goes ("жены": family.wife); None where the word is none."""
+    return next((slot for forms, _, slot, _ in _table().relations if forms.fullmatch(word)), None)
+
+
 def _relation(rel: str) -> tuple[str, str, str]:
     for forms, word, slot, gender in _table().relations:
         if forms.fullmatch(rel):

@@ -69,6 +69,12 @@ def nominative(name: str, *, prefer: tuple[str, ...] = ("Name", "Geox", "Patr", 
     return _WORD.sub(lambda match: _plain(match.group(), prefer, kind), name)
 
 
+def lemma(word: str) -> str:
+    """The form that stands for all forms of a word; the word itself without the dictionary."""
+    best = _best(word, ("VERB", "INFN", "NOUN"))
+    return str(best.normal_form) if best is not None else word
+
+
 def base(word: str) -> str:
     """A common noun in the nominative, its number kept: "крановщиком" becomes "крановщик"."""
     parse = _best(word, ("NOUN",))

@@ -67,6 +67,8 @@ def _things(text: str, today: date) -> list[Shaped]:
 def _role(text: str, today: date) -> list[Shaped]:
     """A calling, which is said of living beings: what the dictionary knows as a thing is none."""
     word = text.split()[-1] if text.split() else ""
+    if word[:1].isupper() and russian.is_a(word, "Name"):
+        return []
     thing = russian.is_known(word) and not russian.is_a(word, "anim") and not russian.is_a(word, "ADJF")
     return [] if thing else _base(text, today)
 
@@ -103,6 +105,25 @@ def _name(text: str, today: date) -> list[Shaped]:
 def _russian_name(text: str, today: date) -> list[Shaped]:
     value = russian.nominative(text.strip('«»"“” .'))
     return [(value, value)]
+
+
+def _own_name(text: str, today: date) -> list[Shaped]:
+    """A name as its bearer says it, in the nominative: another case speaks of somebody else."""
+    return _russian_name(text, today) if russian.may_be_nominative(text.strip('«»"“” .')) else []
+
+
+def _named(text: str, today: date) -> list[Shaped]:
+    """What something is, without a verb between: only what may stand in the nominative and is no verb."""
+    value = _thing(text, today)
+    words = text.split()
+    fits = all(not russian.is_a(word, "VERB") and russian.may_be_nominative(word) for word in words[-1:] + words[:1])
+    return value if fits else []
+
+
+def _turned(text: str, today: date) -> list[Shaped]:
+    """What is said of a thing before it: "велосипед зелёный" is a "зелёный велосипед"."""
+    thing, _, said = re.sub(" [—-] |, ", " ", text).partition(" ")
+    return _thing(f"{said} {thing}".casefold(), today)
 
 
 def _place(text: str, today: date) -> list[Shaped]:
@@ -171,7 +192,7 @@ def _birthday(text: str, today: date) -> list[Shaped]:
 
 _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
-    "russian_name": _russian_name, "place": _place, "town": _town,
+    "russian_name": _russian_name, "own_name": _own_name, "named": _named, "turned": _turned, "place": _place, "town": _town,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
     "dated": _dated, "described": _described,
 }  # fmt: skip
