@@ -64,7 +64,9 @@ def cases(name: str) -> Iterator[Any]:
             yield pytest.param(rows, wanted, banned, id=f"{name}: {rows[0][:50]}")
 
 
-@pytest.mark.parametrize(("rows", "wanted", "banned"), [*cases("statements.txt"), *cases("talks.txt")])
+@pytest.mark.parametrize(
+    ("rows", "wanted", "banned"), [*cases("statements.txt"), *cases("talks.txt"), *cases("changes.txt")]
+)
 def test_a_conversation_leaves_exactly_these_facts(rows: list[str], wanted: set[str], banned: set[str]) -> None:
     known = shown(facts_of(talk(*rows)))
     assert known == wanted or (banned and wanted <= known)

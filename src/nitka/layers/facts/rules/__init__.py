@@ -14,7 +14,7 @@ from unicodedata import normalize
 from nitka.layers.facts.canon import value_key
 from nitka.layers.facts.dates import local
 from nitka.layers.facts.model import Candidate, Fact, key_of
-from nitka.layers.facts.rules import commands, engine, gone, people, russian
+from nitka.layers.facts.rules import commands, engine, gone, lost, people, russian
 from nitka.layers.facts.rules.engine import Scene, slot_part
 from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.rules.people import Mention, Person
@@ -107,7 +107,7 @@ def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
     note = commands.remembered(scene, found.spans)
     correction = commands.corrected(scene, [*read.facts, *found.candidates])
     found.candidates += [candidate for candidate in (note, correction) if candidate]
-    ended = list(gone.taken_back(scene, read.facts))
+    ended = [*gone.taken_back(scene, read.facts), *lost.lost(scene, read.facts)]
     read = _taken(_taken(read, ended), found.candidates)
     return _taken(read, list(commands.forgotten(scene, read.facts)))
 
@@ -181,7 +181,7 @@ def _kept_out(scenes: Sequence[Scene]) -> frozenset[int]:
     what is called a joke right after it."""
     out: set[int] = set()
     for at, scene in enumerate(scenes):
-        if at and _JOKE_ALONE.match(scene.sentence.text):
+        if at and (_JOKE_ALONE.match(scene.sentence.text) or _only_a_joke(scene)):
             out |= {at - 1, at}
         if all(reach.sense != "kept_out" for reach in scene.reaches):
             continue
@@ -192,6 +192,12 @@ def _kept_out(scenes: Sequence[Scene]) -> frozenset[int]:
         if at and len(text) < 60 and _WHAT_WENT_BEFORE.search(text):
             out.add(at - 1)
     return frozenset(out)
+
+
+def _only_a_joke(scene: Scene) -> bool:
+    """Whether the sentence does nothing but call what went before it a joke."""
+    words = len(scene.sentence.text.split())
+    return words <= 5 and any(reach.sense == "joke" for reach in scene.reaches)
 
 
 def _last_question(text: str) -> str:

@@ -187,12 +187,22 @@ def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Cand
             op="retract" if op == "retract" else "assert",
             slot=slot,
             value=value,
-            statement=rule.say.format(**groups | {"v": seen}),
+            statement=_said(rule, scene, match, outcome).format(**groups | {"v": seen}),
             about=about,
             quote=quoted(scene, start, match.end()),
             seq=scene.message.seq,
             n=scene.message.n,
         )
+
+
+def _said(rule: Rule, scene: Scene, match: re.Match[str], outcome: tuple[str, str]) -> str:
+    """The statement; its contrary where the words deny it into another slot."""
+    if outcome[1] == rule.slot:
+        return rule.say
+    over = ended(f"{match.group()} {scene.sentence.text[match.end() : match.end() + 20]}")
+    if re.search("[а-яё]", rule.say):
+        return "больше не " + rule.say if over else "не " + rule.say
+    return ("no longer " if over else "does not ") + (rule.say if over else re.sub(r"^(\w+)s\b", r"\1", rule.say))
 
 
 def _outcome(rule: Rule, match: re.Match[str], scene: Scene) -> tuple[str, str] | None:

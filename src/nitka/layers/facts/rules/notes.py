@@ -39,9 +39,8 @@ def note(value: str, today: date) -> str:
 
 def _orders(value: str) -> bool:
     rest = _ALWAYS.sub("", value)
-    bare = re.match(r"[\w’'-]+", rest)
-    if bare is None or _ME.search(value):
+    words = [word.casefold() for word in re.findall(r"[\w’'-]+", rest)[:2]]
+    if not words or _ME.search(value):
         return False
-    word = bare.group().casefold()
-    told = word in _ORDERS or (word[0] >= "Ѐ" and russian.is_a(word, "impr"))
+    told = words[0] in _ORDERS or any(word[0] >= "Ѐ" and russian.is_a(word, "impr") for word in words)
     return told or (rest != value and re.match(r"(?i)(?:please|always|never|from now on)\b", value) is not None)
