@@ -52,6 +52,21 @@ _EATS = re.compile(
     rf"|\b(?:i|we) now eat (?P<w>{_FOOD})|\bnow (?:i|we) (?:do )?eat (?P<x>{_FOOD})"
     rf"|\b(?:back to|started|resumed) eating (?P<y>{_FOOD})"
 )
+_STOPPED = re.compile(
+    rf"(?i){_WE} (?:stopped|quit|gave up|given up) "
+    r"(?:(?:playing|learning|studying|doing|practi[sc]ing|collecting|going to) )?"
+    rf"(?:the |my )?{_THING}"
+    r"|\b(?:i|we) (?:don.?t|do not|no longer) (?:play|learn|study|do|practi[sc]e|collect|go to) (?:the |my )?"
+    r"(?P<w>[\w’-]+)(?= any ?more|[.,!]|$)"
+)
+_LEFT = re.compile(
+    r"(?i)\b(?:i|we)(?:.?ve| have)?(?: just| finally)? (?:moved (?:out of|away from)|left) (?P<v>(?-i:[A-Z])[\w’-]+)"
+)
+_THERE = re.compile(r"(?i)\bi (?:don.?t|do not|no longer) work there\b")
+_THERE_NOW = re.compile(r"(?i)\b(?:i|we) (?:don.?t|do not|no longer) live there\b")
+_GONE = re.compile(
+    r"(?i)\b(?:the|my|our) (?P<v>[\w’-]+) (?:is|has been|was|.s)(?: now| finally)? (?:gone|sold|scrapped|stolen)\b"
+)
 _WITHOUT = {
     "vegan": "meat fish chicken beef pork cheese dairy eggs everything",
     "vegetarian": "meat fish chicken beef pork everything",
@@ -83,6 +98,11 @@ def _said(scene: Scene) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
         (_FIRED, ("work.employer", "work.role")),
         (_SPLIT, ("family.husband", "family.wife", "family.partner", "family.status")),
         (_EATS, ("diet",)),
+        (_STOPPED, ("hobby", "language.learning")),
+        (_LEFT, ("home.city",)),
+        (_THERE, ("work.employer",)),
+        (_THERE_NOW, ("home.city",)),
+        (_GONE, ("vehicle", "device")),
     )
     for pattern, heads in table:
         yield from ((match, heads) for match in pattern.finditer(scene.sentence.text))

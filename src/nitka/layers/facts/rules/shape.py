@@ -192,7 +192,8 @@ def _birthday(text: str, today: date) -> list[Shaped]:
 
 _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
-    "russian_name": _russian_name, "own_name": _own_name, "named": _named, "turned": _turned, "place": _place, "town": _town,
+    "russian_name": _russian_name, "own_name": _own_name, "named": _named, "turned": _turned, "place": _place,
+    "town": _town,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
     "dated": _dated, "described": _described,
 }  # fmt: skip
