@@ -19,7 +19,10 @@ from nitka.layers.facts.rules.engine import Scene
 from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.slots import within
 
-_THING = r"(?P<v>[\w’'-]+(?: (?!(?:any|no|at|to|and|but|for|last|this|yesterday|so|because)\b)[\w’'-]+){0,2})"
+_THING = (
+    r"(?P<v>[\w’'-]+(?: (?!(?:any|no|at|to|and|but|for|last|this|yesterday|so|because|right|now|here|yet|either|in|on|or"
+    r"|since)\b)[\w’'-]+){0,2})"
+)
 _WE = r"\b(?:i|we)(?:.?ve| have)?(?: (?:just|finally|recently|already|actually|now|also|sadly))*"
 _NONE = re.compile(
     rf"(?i){_WE} (?:(?:don.?t|do not|no longer)(?: actually| even)?(?: have| own)(?: got)?|haven.?t got|have not got)"
@@ -61,6 +64,7 @@ _STOPPED = re.compile(
 )
 _LEFT = re.compile(
     r"(?i)\b(?:i|we)(?:.?ve| have)?(?: just| finally)? (?:moved (?:out of|away from)|left) (?P<v>(?-i:[A-Z])[\w’-]+)"
+    r"(?=[.,!;]|$| for good| and moved| last (?:year|month|spring|summer|autumn|winter))"
 )
 _THERE = re.compile(r"(?i)\bi (?:don.?t|do not|no longer) work there\b")
 _THERE_NOW = re.compile(r"(?i)\b(?:i|we) (?:don.?t|do not|no longer) live there\b")
@@ -118,6 +122,8 @@ def _is_over(fact: Candidate, match: re.Match[str], heads: tuple[str, ...], fact
     words = set(tokens(named))
     if heads == ("diet",):
         return _eaten(fact, words)
+    if within(fact.slot, "pet"):  # "a dog bed" is no dog
+        words = set(tokens(named)[-1:])
     if words & _words(fact):
         return True
     if "car" in words and within(fact.slot, "vehicle"):
