@@ -196,34 +196,40 @@ def test_no_id_of_a_person_stands_in_an_address_or_in_the_log(
     assert SECRET not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("nitka"))
 
 
-def test_opening_leaves_one_line_without_text_or_id(
+def test_every_page_that_shows_somebody_leaves_one_line_without_text_or_id(
     stage: Stage, visitor: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Each time it is shown: by a form, by its address, again, and from another browser with the same cookie."""
     caplog.set_level(logging.INFO, "nitka.server.audit")
-    say(stage, f"{SECRET} {SECRET}", "Two.", "Three.", user=SECRET)
+    say(stage, f"My name is {SECRET}.", "Two.", "Three.", user=SECRET)
+    owner = stage.run(stage.service.vault.owner_id(User(SECRET))).hex()
     key = stage.key("admin")
-    who = visitor()
+    who, elsewhere = visitor(), visitor()
     who.sign_in(key)
 
-    def lines() -> list[str]:
-        return [record.getMessage() for record in caplog.records if record.name == "nitka.server.audit"]
+    def left(act: Callable[[], Any]) -> list[str]:
+        caplog.clear()
+        act()
+        lines = [record.getMessage() for record in caplog.records if record.name == "nitka.server.audit"]
+        rest = re.compile(rf" key={hash_of(key)[:6].hex()} owner={owner} at=\S+")
+        for line in lines:
+            assert SECRET not in line and rest.fullmatch(line, line.index(" key="))
+        return [line.split()[2] for line in lines]
 
-    who.person("nobody")
-    assert lines() == []
-    who.person(SECRET)
-    assert len(lines()) == 1
-    who.open()
-    for name in ("session", "summary", "watch", "cost"):
-        who.view(name)
-    who.view("turn", "?seq=2")
-    assert len(lines()) == 2
-    owner = stage.run(stage.service.vault.owner_id(User(SECRET))).hex()
-    for what, line in zip(("person", "conversation"), lines(), strict=True):
-        named = f"inspector opened {what} key={hash_of(key)[:6].hex()} owner={owner} at="
-        assert line.startswith(named)
-        assert SECRET not in line
-    who.get(f"{BEGIN}/parse")
-    assert len(lines()) == 2
+    assert left(lambda: who.person("nobody")) == []
+    assert left(lambda: who.person(SECRET)) == [f"{BEGIN}/person/{{ticket}}"]
+    person = who.path
+    assert left(lambda: who.open()) == [f"{BEGIN}/session/{{ticket}}"]
+    session = who.path
+    for name in ("session", "summary", "watch", "cost", "turn"):
+        assert left(lambda name=name: who.view(name, "?seq=2")) == [f"{BEGIN}/{name}/{{ticket}}"], name
+    assert left(lambda: who.view("turn", "?seq=200")) == []
+    assert left(lambda: who.get(person.replace("/person/", "/facts/"))) == [f"{BEGIN}/facts/{{ticket}}"]
+    elsewhere.client.cookies = who.client.cookies
+    for path in (person, session, session):
+        assert left(lambda path=path: elsewhere.get(path)) == [re.sub(r"[^/]+$", "{ticket}", path)]
+    for path in (BEGIN, f"{BEGIN}/parse"):
+        assert left(lambda path=path: who.get(path)) == []
 
 
 def test_an_address_opens_within_its_sign_in_alone(stage: Stage, visitor: Any) -> None:

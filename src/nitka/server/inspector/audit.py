@@ -1,5 +1,6 @@
-"""Who looked at whom: one line in the log for each person and each conversation that is opened. No text, no id of a
-user: the key's id, the owner's tag (a keyed hash, which nobody can undo or test without the keys), and the time.
+"""Who looked at whom: one line in the log for each page that shows what is kept of a person, each time it is shown. No
+text, no id of a user or a conversation: the page by the template of its route, the key's id, the owner's tag (a keyed
+hash, which nobody can undo or test without the keys), and the time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from nitka.vault.keychain import Owner
 log = logging.getLogger("nitka.server.audit")
 
 
-def opened(visit: Visit, what: str, owner: Owner) -> None:
-    """Notes that `what` ("person", "conversation") was opened."""
-    at = visit.shared.clock().astimezone(UTC)
-    log.info("inspector opened %s key=%s owner=%s at=%s", what, visit.key_id, owner.id.hex(), at.isoformat())
+def shown(visit: Visit, owner: Owner) -> None:
+    """Notes that the page which is asked for shows what is kept of `owner`."""
+    at, page = visit.shared.clock().astimezone(UTC), visit.request.scope["route"].path
+    log.info("inspector showed %s key=%s owner=%s at=%s", page, visit.key_id, owner.id.hex(), at.isoformat())

@@ -1,8 +1,8 @@
 """The pages: signing in, whom to look at, his conversations, and one conversation turn by turn.
 
 No id stands in an address: a person is named in a form, and from there on tickets stand for him and his conversations
-(`nitka.server.inspector.tickets`). Opening a person or a conversation is a form too, and leaves a line in the log; what
-is read under the ticket that it gives leaves none.
+(`nitka.server.inspector.tickets`). Every page that is shown under a ticket leaves a line in the log, each time
+(`nitka.server.inspector.audit`); the forms that lead to it show nothing yet and leave none.
 """
 
 from __future__ import annotations
@@ -87,10 +87,8 @@ async def look_up(visit: Signed, form: Form) -> Response:
     if not name:
         return visit.page("home.html", status=400, problem="no_name", named="", channel=channel)
     person: Person = Handle(channel, name, visit.tenant) if channel else User(name, visit.tenant)
-    owner = await find_owner(visit.shared.vault, person)
-    if owner is None:
+    if await find_owner(visit.shared.vault, person) is None:
         return visit.page("home.html", status=404, problem="nobody", named=name, channel=channel)
-    audit.opened(visit, "person", owner)
     return see(f"{BEGIN}/person/{visit.ticket('person', person)}")
 
 
@@ -98,6 +96,8 @@ async def look_up(visit: Signed, form: Form) -> Response:
 async def person(ticket: TicketText, visit: Signed, number: PageNumber = 1) -> Response:
     """A person's conversations, the newest first."""
     who = visit.read("person", ticket).person(visit.tenant)
+    if owner := await find_owner(visit.shared.vault, who):
+        audit.shown(visit, owner)
     found = await acts.sessions(visit.shared.vault, who)
     pages = render.pages_of(len(found), SESSIONS)
     shown = [
@@ -121,6 +121,8 @@ async def facts(ticket: TicketText, visit: Signed, number: PageNumber = 1) -> Re
     """What is known of a person, each fact with its words, the turn it came from and what it was before."""
     who = visit.read("person", ticket).person(visit.tenant)
     owner = await find_owner(visit.shared.vault, who)
+    if owner is not None:
+        audit.shown(visit, owner)
     kept = await reading.facts_at_hand(visit.shared.vault, owner) if owner is not None else Facts()
     found = sorted(reading.listed(kept), key=lambda fact: not fact.current)
     pages = render.pages_of(len(found), FACTS)
@@ -143,13 +145,11 @@ async def facts(ticket: TicketText, visit: Signed, number: PageNumber = 1) -> Re
 
 @router.post("/open")
 async def open_conversation(visit: Signed, form: Form) -> Response:
-    """Opens a conversation, with a line in the log; at one of its turns if one is named."""
+    """Opens a conversation; at one of its turns if one is named."""
     ticket = visit.read("door", form.get("door", ""))
     who = ticket.person(visit.tenant)
-    there = await reading.found(visit.shared.vault, who, ticket.session)
-    if there is None:
+    if await reading.found(visit.shared.vault, who, ticket.session) is None:
         raise Refusal("There is no such conversation.", status=404, code="no_session")
-    audit.opened(visit, "conversation", there.thread.owner)
     opened = visit.ticket("session", who, ticket.session)
     seq = form.get("seq", "")
     if seq.isascii() and seq.isdigit() and len(seq) < 17:
@@ -247,7 +247,8 @@ async def cost(ticket: TicketText, visit: Signed) -> Response:
 
 
 def _talk(visit: Visit, ticket: str, talk: Conversation, template: str, *, view: str, **values: Any) -> Response:
-    """A page of one conversation."""
+    """A page of one conversation, with its line in the log."""
+    audit.shown(visit, talk.owner)
     log = talk.log
     known: dict[str, Any] = {
         "person": talk.person,
