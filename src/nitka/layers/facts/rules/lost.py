@@ -20,8 +20,8 @@ from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.slots import within
 
 _THING = (
-    r"(?P<v>[\w’'-]+(?: (?!(?:any|no|at|to|and|but|for|last|this|yesterday|so|because|right|now|here|yet|either|in|on|or"
-    r"|since)\b)[\w’'-]+){0,2})"
+    r"(?P<v>[\w’'-]+(?: (?!(?:any|no|at|to|and|but|for|last|this|yesterday|so|because|right|now|here|yet|either|in|on"
+    r"|or|since)\b)[\w’'-]+){0,2})"
 )
 _WE = r"\b(?:i|we)(?:.?ve| have)?(?: (?:just|finally|recently|already|actually|now|also|sadly))*"
 _NONE = re.compile(
