@@ -156,7 +156,7 @@ def _table() -> _Table:
     en, ru = _forms(data["en"]), _forms(data["ru"])
     nominative = "|".join(entry["nom"] for entry in data["ru"].values())
     rows = [
-        (re.compile(entry["forms"], re.I), word, entry["slot"], entry["gender"])
+        (re.compile(re.sub(r"\(\?=[^)]*\)", "", entry["forms"]), re.I), word, entry["slot"], entry["gender"])
         for part in (data["en"], data["ru"])
         for word, entry in part.items()
     ]

@@ -109,7 +109,9 @@ def _russian_name(text: str, today: date) -> list[Shaped]:
 
 def _own_name(text: str, today: date) -> list[Shaped]:
     """A name as its bearer says it, in the nominative: another case speaks of somebody else."""
-    return _russian_name(text, today) if russian.may_be_nominative(text.strip('«»"“” .')) else []
+    first = text.strip('«»"“” .').split()[0]
+    fits = not russian.is_known(first) or russian.is_a(first, "nomn", "sing")
+    return _russian_name(text, today) if fits else []
 
 
 def _named(text: str, today: date) -> list[Shaped]:

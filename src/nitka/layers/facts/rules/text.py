@@ -54,10 +54,18 @@ _PASTE_AFTER = re.compile(
     r"перевед\w+|провер\w+|сократ\w+|summary|summari[sz]e|translate|proofread|check)\b[^\n]{0,80}:[ \t]*\n"
 )
 _TASK = re.compile(  # what is to be worked on follows the colon, in the same line
-    r"(?i)(?P<task>(?:^|(?<=[.!?\n] )|(?<=\n))\W*(?:please |pls |can you |could you |now |пожалуйста,? )*"
+    r"(?i)(?P<task>(?:^|(?<=[.!?\n] )|(?<=\n))\W*(?:please |pls |can you |could you |now "
+    r"|пожалуйста,? |можешь |можете |помоги(?:те)? |надо |нужно |привет[,!] )*"
     r"(?:translate|proofread|check|correct|rewrite|rephrase|paraphrase|edit|polish|summari[sz]e|analy[sz]e|fix|spell-?check"
     r"|перев(?:еди|ести|едите)|провер(?:ь|ить|ьте)|исправ(?:ь|ить|ьте)|перепиши\w*|перефразируй\w*|сократи\w*|перескажи\w*"
-    r"|отредактируй\w*|разбери\w*|проанализируй\w*)\b[^:\n.!?]{0,60}:)[^\n]+"
+    r"|отредактируй\w*|разбери\w*|проанализируй\w*)\b[^:\n.!?]{0,60}:)(?:[ \t]*\n)?[^\n]+"
+)
+_TALE = re.compile(  # what is to be made up, or written for somebody else, up to the end of the line
+    r"(?i)(?P<task>(?<!\w)(?:напиши|сочини|придумай|составь|расскажи|написать|сочинить|придумать)(?:те)?(?!\w)[^.!?\n:]{0,40}"
+    r" (?:рассказ|истори|сказк|стих|песн|сценк|диалог|роман|повест|фанфик|эссе|сценари|анекдот|поэм|монолог|реч|письм"
+    r"|отзыв|пост|биографи|сочинени)\w*[^.!?\n:]{0,60}?"
+    r"(?:,? (?:в котор\w+|где|как будто|будто)|,? (?:про то|о том),? как"
+    r"| от (?:перв\w+ )?(?:лица|имени))(?!\w))[^\n]+"
 )
 _SPEAKER = re.compile(  # somebody else's words after the name of a source or of the one who says them
     r"(?im)(?P<task>^\W*(?:wikipedia|quote|lyrics?|headline|title|subject|excerpt|transcript|script|dialogue|poem|song|article"
@@ -126,7 +134,7 @@ def hidden(text: str) -> str:
         text = pattern.sub(_blank, text)
     text = _QUOTED.sub(lambda match: match.group() if _is_name(match.group()) else _blank(match), text)
     text = _ADDRESSED.sub(_blank, _without_paste(text))
-    for pattern in (_TASK, _SPEAKER):
+    for pattern in (_TASK, _TALE, _SPEAKER):
         text = pattern.sub(_without_rest, text)
     override = _OVERRIDE.search(text)
     if override:
