@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nitka.cli.serve import _described
 from nitka.conversation import SUMMARY, seal_summary
 from nitka.server.inspector import pages, reading, render
 from nitka.server.inspector.parsing import MOST, carried, shown
@@ -120,6 +121,34 @@ def test_a_sign_in_ends_by_itself_and_by_signing_out(stage: Stage, visitor: Any)
     again.post("/sign-out")
     assert again.get(f"{BEGIN}/parse").status_code == 401
     assert kept
+
+
+def test_a_cookie_that_was_signed_out_is_dead_on_the_server(stage: Stage, visitor: Any) -> None:
+    """It opens nothing, no form of it is taken, no list of keys shows it, and it is forgotten once it would be over."""
+
+    def remembered() -> int:
+        listed = stage.run(_described(stage.store, stage.service.vault.keychain))
+        assert "signed out" not in "".join(listed)
+        return len(stage.run(stage.store.api_keys())) - len(listed)
+
+    who, other = visitor("admin"), visitor()
+    before, saved, token = stage.clock.now, dict(who.client.cookies), who.token
+    kept = remembered()
+    who.post("/sign-out")
+    assert remembered() == kept + 1
+    other.client.cookies.clear()
+    other.client.cookies.update(saved)
+    assert other.get(f"{BEGIN}/parse").status_code == 401
+    other.client.cookies.clear()
+    other.client.cookies.update(saved)
+    form = {"token": token, "language": "en", "back": f"{BEGIN}/parse"}
+    assert other.client.post(f"{BEGIN}/language", data=form).status_code == 403
+    try:
+        stage.clock.now += timedelta(hours=9)
+        visitor("admin").post("/sign-out")
+        assert remembered() == 1
+    finally:
+        stage.clock.now = before
 
 
 def test_the_cookie_is_sealed_and_goes_nowhere_else(stage: Stage, visitor: Any) -> None:

@@ -17,7 +17,7 @@ from nitka.config import Settings, purposes
 from nitka.errors import BadInput
 from nitka.server import keys as api_keys
 from nitka.store.choose import choose_store
-from nitka.store.port import Store
+from nitka.store.port import ApiKeyRow, Store
 from nitka.types import Limits
 from nitka.vault.keychain import Keychain
 from nitka.world import random_bytes, system_clock
@@ -91,7 +91,7 @@ def serve(
     settings = replace(settings, model=model or settings.model, serving=serving)
     run = _runner()
     _prepare(door, settings, store)
-    known = _with_keys(settings, lambda files, chain: files.api_keys())
+    known = _with_keys(settings, _granted)
     if not known:
         _first_key(door, settings) if make_key else door.tell(door.texts.no_api_keys)
     run(settings)
@@ -239,8 +239,14 @@ async def _add(store: Store, chain: Keychain, grant: api_keys.Grant) -> str:
 
 
 async def _described(store: Store, chain: Keychain) -> list[str]:
+    return [_line(row.hash, row.made, grant) for row, grant in await _granted(store, chain)]
+
+
+async def _granted(store: Store, chain: Keychain) -> list[tuple[ApiKeyRow, api_keys.Grant]]:
+    """The keys with what they may do; without those that may do nothing: each stands for an ended sign-in."""
     key = await chain.system_key()
-    return [_line(row.hash, row.made, api_keys.unseal(key, row)) for row in await store.api_keys()]
+    found = [(row, api_keys.unseal(key, row)) for row in await store.api_keys()]
+    return [(row, grant) for row, grant in found if grant.scopes]
 
 
 def _line(hash: bytes, made: int, grant: api_keys.Grant) -> str:

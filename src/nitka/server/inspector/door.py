@@ -1,7 +1,8 @@
 """Who is at the inspector's pages, what a form of theirs holds, and how what goes wrong is told there.
 
 * A visit is signed in by the cookie of `tickets`; its API key is looked up anew each time, so one that was revoked
-  opens nothing any more. The tenant is the key's.
+  opens nothing any more; nor does a cookie that was signed out (`nitka.server.inspector.ended`). The
+  tenant is the key's.
 * A form is taken from our own pages alone: it repeats the token of the cookie it was shown with, and a browser that
   says where a request comes from (Fetch Metadata) must not name another site.
 * Errors are pages, with the statuses of `nitka.server.errors`.
@@ -24,6 +25,7 @@ from nitka.errors import NitkaError
 from nitka.server import keys
 from nitka.server.errors import Refusal, refusal_of
 from nitka.server.inspector import render, tickets
+from nitka.server.inspector.ended import is_ended
 from nitka.server.inspector.tickets import HOURS, Purpose, SignIn, Ticket
 from nitka.server.keys import Grant
 from nitka.server.service import Service
@@ -110,7 +112,7 @@ async def visit_of(request: Request) -> Visit:
     if found is None:
         visit.become(visit.new(), None)
     elif found.key:
-        visit.grant = await standing(shared, key, bytes.fromhex(found.key))
+        visit.grant = None if await is_ended(shared, found) else await standing(shared, key, bytes.fromhex(found.key))
         if visit.grant is None:
             visit.become(visit.new(), None)
         else:

@@ -18,7 +18,7 @@ from nitka.conversation import find_owner
 from nitka.facts import Facts
 from nitka.server.access import Caller
 from nitka.server.errors import Refusal
-from nitka.server.inspector import audit, drawing, flags, parsing, reading, render, tickets, views
+from nitka.server.inspector import audit, drawing, ended, flags, parsing, reading, render, tickets, views
 from nitka.server.inspector.door import BEGIN, Anybody, Form, Paged, Signed, Visit, see
 from nitka.server.inspector.past import MARKS, NOT_KEPT
 from nitka.server.inspector.views import Conversation
@@ -63,7 +63,9 @@ def _grant(caller: Caller) -> Grant:
 
 @router.post("/sign-out")
 async def sign_out(visit: Anybody, form: Form) -> Response:
-    """Ends the sign-in; what was made in it, addresses too, opens no more."""
+    """Ends the sign-in, also for whoever has its cookie; what was made in it, addresses too, opens no more."""
+    if visit.grant is not None:
+        await ended.end(visit.shared, visit.key, visit.sign_in)
     visit.become(visit.new(), None)
     return see(BEGIN)
 
