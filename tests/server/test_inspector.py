@@ -485,6 +485,19 @@ def test_a_conversation_that_was_forgotten_meanwhile_is_gone(stage: Stage, visit
     assert who.post("/open", door=door).status_code == 200 and "Anew." in who.text
 
 
+def test_the_demonstration_says_what_to_do_where_its_example_was_forgotten(
+    stage: Stage, visitor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(stage, "One.")
+    who = visitor("admin")
+    who.person("anna")
+    who.open()
+    stage.run(stage.nitka.forget("anna", session="s"))
+    monkeypatch.setattr(stage.app.state, "inspector_frames", render.OURSELVES, raising=False)
+    who.view("session")
+    assert "start it again" in who.text and "no_session" not in who.text and "That did not work" not in who.text
+
+
 def test_long_lists_come_in_pages_the_newest_first(stage: Stage, visitor: Any) -> None:
     for n in range(30):
         say(stage, "Hello.", session=f"talk-{n:02}")

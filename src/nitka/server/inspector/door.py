@@ -152,9 +152,11 @@ class Paged(APIRoute):
 
 
 def _refused(visit: Visit, refusal: Refusal) -> Response:
-    signed_out = visit.grant is None
+    template = "sign_in.html" if visit.grant is None else "error.html"
+    if template == "error.html" and refusal.code == "no_session" and visit.frames == render.OURSELVES:
+        template = "demo_empty.html"  # of the demonstration: who forgot the example has done nothing wrong
     return visit.page(
-        "sign_in.html" if signed_out else "error.html",
+        template,
         status=refusal.status,
         code=refusal.code or "",
         status_code=refusal.status,

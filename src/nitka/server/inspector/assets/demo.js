@@ -32,3 +32,6 @@ const inspector = document.getElementById("inspector");
 widget.addEventListener("nitka-answer", ({ detail }) => {
   if (known()?.session === session && detail.seq !== null) inspector.src = inspector.dataset.turn + detail.seq;
 });
+widget.addEventListener("nitka-forgotten", () => {
+  inspector.src = inspector.dataset.turn.replace("/turn/", "/session/").replace(/\?.*/, ""); // says that it is gone
+});
