@@ -13,10 +13,12 @@ from nitka.server.inspector.demo import examples
 from nitka.server.inspector.render import HERE
 
 
-def test_a_port_that_is_taken_is_told_in_one_line() -> None:
+@pytest.mark.parametrize("words", [["demo"], ["serve"], ["serve", "--workers", "2"]])
+def test_a_port_that_is_taken_is_told_in_one_line(words: list[str]) -> None:
+    """Before anything is loaded or made."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        command = [sys.executable, "-m", "nitka.cli", "--language", "en", "demo", "--port", port]
+        command = [sys.executable, "-m", "nitka.cli", "--language", "en", *words, "--port", port]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert port in done.stderr and "--port" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -44,7 +44,7 @@ def demo(
     try:
         listening = socket.create_server((HOST, port))
     except OSError:
-        door.stop(door.texts.demo_busy.format(port=port))
+        door.stop(door.texts.port_busy.format(port=port))
     with (
         listening,
         leaving_properly(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -89,12 +91,22 @@ def serve(
         folds=folds,
     )
     settings = replace(settings, model=model or settings.model, serving=serving)
+    _check_port(door, serving.host, serving.port)
     run = _runner()
     _prepare(door, settings, store)
     known = _with_keys(settings, _granted)
     if not known:
         _first_key(door, settings) if make_key else door.tell(door.texts.no_api_keys)
     run(settings)
+
+
+def _check_port(door: Door, host: str, port: int) -> None:
+    """Ends the command where the port is taken, before all that takes seconds. What else is wrong, uvicorn tells."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            door.stop(door.texts.port_busy.format(port=port))
 
 
 def _runner() -> Callable[[Settings], None]:

@@ -126,7 +126,7 @@ class Texts:
     demo_what: str
     demo_folder: str
     demo_open: str
-    demo_busy: str
+    port_busy: str
 
     # doctor
     good: str
