@@ -22,6 +22,7 @@ from nitka.server.keys import SCOPES, hash_of
 from nitka.store.port import Change
 from nitka.types import User
 from nitka.watch import parse
+from nitka.watch.data import default
 from tests.server.inspecting import BEGIN, Inspecting
 from tests.server.stage import Stage
 
@@ -363,7 +364,7 @@ def test_a_turn_is_shown_as_the_model_saw_it(stage: Stage, visitor: Any) -> None
     for name in ("system prompt", "tools", "profile", "recalled passages", "knowledge", "tool traffic"):
         assert name in who.text
     assert "not kept" in who.text and "put together again" in who.text
-    assert "Summary read up to row 26" in who.text
+    assert "Summary has read rows 0–25" in who.text
     used = sum(int(number) for number in re.findall(r'class="tokens">(\d+) token', who.at.text))
     assert f"{used} tokens, to the scale of the budget of 8,000" in who.text
     assert "folded into the summary: 0–25" in who.text and "word for word: 26–37" in who.text
@@ -396,7 +397,7 @@ def test_a_summary_and_its_lines_lead_to_their_turns(stage: Stage, visitor: Any)
     who.view("summary")
     summary = stage.run(stage.nitka.summary("anna", "s"))
     assert len(summary.lines) > 2
-    assert f"before {summary.cursor}, and takes {summary.tokens} of at most 300 tokens" in who.text
+    assert f"covers rows 0–{summary.cursor - 1}, and takes {summary.tokens} of at most 300 tokens" in who.text
     for line in summary.lines:
         assert line.text in who.text and (line.form == "full" or line.full in who.text)
     rows = {line.first - line.first % 2 for line in summary.lines}
@@ -525,7 +526,7 @@ def test_of_a_very_long_conversation_the_newest_rows_are_shown(
     who.person("anna")
     who.open()
     assert "the newest, from row 40 on" in who.text and "Turn 39." in who.text
-    assert who.view("turn", "?seq=60").status_code == 200 and "Summary read up to row 48" in who.text
+    assert who.view("turn", "?seq=60").status_code == 200 and "Summary has read rows 0–47" in who.text
     assert who.view("turn", "?seq=44").status_code == 404
 
 
@@ -688,6 +689,15 @@ def test_every_text_is_used() -> None:
     used = "".join(path.read_text() for path in (render.HERE / "templates").iterdir())
     for key in tomllib.loads((render.HERE / "words" / "en.toml").read_text()):
         assert re.search(rf"\bt\.{key}\b", used), key
+
+
+def test_shares_are_written_as_each_language_does() -> None:
+    assert [render.percent(35, 1_000, language) for language in render.LANGUAGES] == ["3.5%", "3,5\N{NO-BREAK SPACE}%"]
+
+
+def test_every_type_of_alert_has_words_in_both_languages() -> None:
+    types = {rule.type for rule in default().rules}
+    assert types and all(types <= render.words(language)["kinds"].keys() for language in render.LANGUAGES)
 
 
 @pytest.mark.parametrize(

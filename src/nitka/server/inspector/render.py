@@ -121,6 +121,7 @@ def _help(language: str) -> dict[str, Any]:
     """How numbers and times are written."""
     return {
         "number": lambda value: number(value, language),
+        "percent": lambda part, whole: percent(part, whole, language),
         "moment": moment,
         "span": span,
         "counted": lambda value, forms: f"{number(value, language)} {forms[_form(value, language)]}",
@@ -130,6 +131,12 @@ def _help(language: str) -> dict[str, Any]:
 def number(value: int, language: str) -> str:
     """A number with its thousands apart."""
     return f"{value:,}".replace(",", "," if language == "en" else "\N{NO-BREAK SPACE}")
+
+
+def percent(part: int, whole: int, language: str) -> str:
+    """A share with one place after the point, or after the comma, and a space that does not break."""
+    share = f"{100 * part / whole:.1f}"
+    return f"{share}%" if language == "en" else f"{share.replace('.', ',')}\N{NO-BREAK SPACE}%"
 
 
 def moment(at: datetime | None) -> str:
