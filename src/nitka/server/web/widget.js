@@ -11,6 +11,7 @@
 const PAGE = 50; // messages of history at a time
 const WAITS = [300, 1000, 3000, 8000]; // milliseconds before each new attempt
 const LOOKS = [120, 400, 1200, 3000]; // and before each look at what was kept
+const DOUBLE = 600;
 const SILENCE = 45_000; // the server breaks its own every 15 s
 const LONGEST = 8_000; // characters of a paragraph that are searched for Markdown
 
@@ -255,7 +256,6 @@ const ICONS = {
   bin: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
 };
 
-/** An element. Names that begin with "on" are listeners. */
 function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -276,7 +276,7 @@ function icon(name) {
   return svg;
 }
 
-// A part of CommonMark, with tables. HTML is text. Pictures become links: loading them would tell others who reads.
+// A part of CommonMark, with tables. Pictures become links: loading them would tell others who reads.
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
@@ -317,7 +317,6 @@ function endOf(lines, at) {
   return goOn((next) => next.trim() && !starts(next));
 }
 
-/** The element of one block. Lists and quotes hold blocks again, down to a depth. */
 function blockOf(source, depth = 0) {
   const lines = source.split("\n");
   const first = lines[0];
@@ -367,7 +366,6 @@ const LINK = /!?\[((?:[^[\]\\]|\\.|\[[^[\]]*\])*)\]\(\s*<?((?:[^\s<>()]|\([^\s<>
 const ADDRESS = /<?((?:https?:\/\/|mailto:)(?:\([^\s<>()]*\)|[^\s<>"`()])*(?:\([^\s<>()]*\)|[^\s<>"`().,:;!?'*_~]))/iy;
 const SPECIAL = /[\\`![*_~<\n]|https?:|mailto:/gi;
 
-/** The element, with the inline content of a text in it. */
 function filled(element, text, depth = 0) {
   if (text.length > LONGEST || depth > 6) {
     element.append(text);
@@ -394,7 +392,6 @@ function filled(element, text, depth = 0) {
   return element;
 }
 
-/** What stands at a special character, and how much of the source it takes. */
 function nodeAt(text, at, depth) {
   const sign = text[at];
   if (sign === "\n") return [h("br"), 1];
@@ -432,7 +429,7 @@ function markAt(text, at, depth) {
     if (!text.startsWith(mark, at) || /\s/.test(text[at + mark.length] ?? " ")) continue;
     const isWord = mark[0] === "_" && /[\p{L}\p{N}]/u.test(text[at - 1] ?? "");
     let end = isWord ? -1 : text.indexOf(mark, at + mark.length + 1);
-    // The closing mark stands at the end of a word, and a single one is not half of a double.
+    // A single closing mark is not half of a double.
     while (end > 0 && (/\s/.test(text[end - 1]) || (mark.length === 1 && text[end + 1] === mark))) {
       end = text.indexOf(mark, end + (text[end + 1] === mark ? 2 : 1));
     }
@@ -442,7 +439,6 @@ function markAt(text, at, depth) {
   return null;
 }
 
-/** A link to where one may lead, the web or a mail box. */
 function linkTo(address, label, depth) {
   let url;
   try {
@@ -470,7 +466,7 @@ const SCRIPTS = {
   Han: ["Hans", "zh"],
 };
 
-/** The language of a text: of those that the reader reads, the first that is written in its script. */
+/** Of the languages that the reader reads, the first that is written in the text's script. */
 function languageOf(text, reads) {
   let [most, found] = [0, ["", reads[0]]];
   for (const [name, script] of Object.entries(SCRIPTS)) {
@@ -489,14 +485,14 @@ function languageOf(text, reads) {
 
 const randomId = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("-");
 
-/** A mark of a user's id (FNV-1a, 64 bits), which says nothing to whoever finds it. */
+/** A hash of a user's id (FNV-1a, 64 bits). */
 function markOf(text) {
   let hash = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return hash.toString(36);
 }
 
-/** A value in localStorage or sessionStorage; where that is blocked, for as long as the page lives. */
+/** A value in a storage; where that is blocked, for as long as the page lives. */
 class Kept {
   #own = null;
   constructor(storage, name) {
@@ -539,7 +535,6 @@ class Refused extends Error {
   }
 }
 
-/** The line to the server broke, or was never there. */
 class Broken extends Error {}
 
 const isAborted = (error) => error?.name === "AbortError";
@@ -593,7 +588,6 @@ async function* eventsOf(response) {
   }
 }
 
-/** A live region: what is said is added once, and goes after a while. */
 class Voice {
   constructor() {
     this.region = h("div", { class: "hide", "aria-live": "polite" });
@@ -603,7 +597,7 @@ class Voice {
     this.region.append(h("p", { lang }, text));
     while (this.region.childNodes.length > 20) this.region.firstChild.remove();
   }
-  /** Says a text that grows: the function gets what there is of it, and whether that is all. */
+  /** Says a text that grows. */
   follow(lang) {
     let said = 0;
     return (text, isAll) => {
@@ -633,13 +627,13 @@ class NitkaChat extends HTMLElement {
   #kept = null; // for all tabs: { who, session, visitor: { id, token } | null, said }
   #record = null; // the same, as this tab knows it; null while it may show nobody's
   #own = null; // for this tab: { unsent: { key, text, session, who } | null, private }
-  #turn = null; // the one under way
-  #missed = false; // another tab said something meanwhile
+  #turn = null;
+  #missed = false;
   #rows = new Map(); // seq -> the list item that shows it
   #before = null; // where earlier messages begin; null: there are none
   #isLoaded = false;
   #isElsewhere = false;
-  #opener = null; // what had the focus when it was opened
+  #opener = null;
   #unsent = new Set(); // turns that wait for a line, or for a sign-in
 
   constructor() {
@@ -660,7 +654,7 @@ class NitkaChat extends HTMLElement {
     this.#stay = new AbortController();
     const on = (name, act) => window.addEventListener(name, act, { signal: this.#stay.signal });
     on("storage", ({ key }) => (key ?? this.#kept.name) === this.#kept.name && this.#compare());
-    on("pageshow", ({ persisted }) => persisted && this.#compare()); // a page that was left and is come back to
+    on("pageshow", ({ persisted }) => persisted && this.#compare());
     on("online", () => this.#lineChanged());
     on("offline", () => this.#lineChanged());
     this.#begin();
@@ -761,7 +755,7 @@ class NitkaChat extends HTMLElement {
     return Boolean(this.#claims?.visitor && record?.visitor && this.#claims.visitor === record.visitor.id);
   }
 
-  /** Leaves nothing of whoever was there. `record` is the next one's, null while he is not known. */
+  /** Leaves nothing of whoever was there. `record` is the next one's. */
   #startOver(record) {
     this.#life?.abort();
     this.#life = new AbortController();
@@ -785,7 +779,6 @@ class NitkaChat extends HTMLElement {
     this.#kept.write(this.#record);
   }
 
-  /** Another tab, or another page of this one, may have changed the record. */
   #compare() {
     const record = this.#kept.read();
     if (!this.#record) return;
@@ -804,7 +797,7 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Sees to it that there is somebody to speak for: joins the visitor who signed in, or makes one. */
+  /** Joins the visitor who signed in, or makes one. */
   async #ready() {
     if (!this.#record) throw new Refused(401, "nobody", 0);
     if (this.#mayAdopt(this.#record)) await this.#adopt();
@@ -821,7 +814,7 @@ class NitkaChat extends HTMLElement {
       if (!(error instanceof Refused) || !["invalid_visitor", "other_visitor"].includes(error.code)) throw error;
     }
     if (signal.aborted) return;
-    // What he said as the user goes on; where there is nothing, what he said before. Rows have other numbers now.
+    // What he said as the user goes on, or else what he said before. Rows have other numbers now.
     this.#keep({ session: this.#rows.size ? this.#record.session : visitor.session, visitor: null });
     this.#rows.forEach((row) => row.remove());
     this.#rows.clear();
@@ -924,8 +917,8 @@ class NitkaChat extends HTMLElement {
     p.private = h("input", { type: "checkbox", role: "switch", checked, onchange: () => this.#privacyChanged() });
     const onsubmit = (event) => {
       event.preventDefault();
-      if (this.#turn) this.#turn.stop();
-      else this.#submit();
+      if (!this.#turn) this.#submit();
+      else if (!this.#turn.isFresh) this.#turn.stop();
     };
     return h(
       "form",
@@ -985,6 +978,7 @@ class NitkaChat extends HTMLElement {
       send.setAttribute("aria-label", this.#say(name));
       send.title = this.#say(name);
     }
+    send.ariaDisabled = Boolean(this.#turn?.isFresh);
     send.disabled = !this.#record || (!this.#turn && !input.value.trim());
     for (const part of [input, fresh, know, toggle]) part.disabled = !this.#record;
   }
@@ -1065,7 +1059,6 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Brings the list up to the newest page of what the server has. */
   #merge({ data, next }) {
     const { list, earlier } = this.#parts;
     const later = (seq) => [...list.children].find((item) => item.seq > seq) ?? this.#turn?.ask ?? null;
@@ -1073,7 +1066,7 @@ class NitkaChat extends HTMLElement {
     const first = next ?? 0;
     for (const [seq, item] of this.#rows) {
       if (seq >= first && !known.has(seq)) {
-        item.remove(); // forgotten in another tab
+        item.remove();
         this.#rows.delete(seq);
       }
     }
@@ -1105,7 +1098,6 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Shows again what this tab had not sent when the page was left. */
   #restore() {
     const unsent = this.#own.read()?.unsent;
     if (!unsent || this.#turn || unsent.who !== this.#who || unsent.session !== this.#record.session) return;
@@ -1161,6 +1153,8 @@ class NitkaChat extends HTMLElement {
     const { signal } = this.#life;
     const stopping = new AbortController();
     turn.stop = () => stopping.abort();
+    turn.isFresh = true; // a second click on what was Send is not meant for Stop
+    setTimeout(() => ((turn.isFresh = false), this.#show()), DOUBLE);
     turn.ask.note(turn.isPrivate ? this.#say("privateNote") : "");
     turn.answer = this.#item({ role: "assistant", text: this.#say("writing") });
     turn.follow = this.#voice.follow(this.#languageOf);
@@ -1187,17 +1181,16 @@ class NitkaChat extends HTMLElement {
     if (ended) this.#retry();
   }
 
-  /** Delivers a question until there is an answer, over a line that may break. */
   async #deliver(turn, signal) {
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#ready();
         return await this.#stream(turn, signal);
       } catch (error) {
-        const isPassing = error instanceof Broken || error.status === 503; // busy, or being started again
+        const isPassing = error instanceof Broken || error.status === 503;
         const isBroken = isPassing && navigator.onLine && attempt < WAITS.length;
         if (error.code === "invalid_visitor" && !attempt) {
-          this.#keep({ visitor: null }); // the server does not know him any more
+          this.#keep({ visitor: null });
         } else if (isBroken) {
           turn.answer.note(this.#say("reconnecting"));
           if (attempt === 0) this.#voice.say(this.#say("reconnecting"));
@@ -1238,7 +1231,6 @@ class NitkaChat extends HTMLElement {
     });
   }
 
-  /** The answer as it is kept takes the place of what was handed out. */
   #done(turn, { text, seq, interrupted }) {
     turn.isOver = true;
     this.#keepingEnd(() => {
@@ -1250,7 +1242,6 @@ class NitkaChat extends HTMLElement {
     return this.#settle(turn, seq);
   }
 
-  /** The turn stands in the log, or is private and stands nowhere. */
   #settle(turn, seq) {
     if (!turn.isPrivate) this.#setUnsent(null);
     if (seq != null) {
@@ -1339,7 +1330,6 @@ class NitkaChat extends HTMLElement {
     if (this.#own.read()?.unsent?.key === turn.key) this.#setUnsent(null);
   }
 
-  /** Sends what waited for the line, or for a sign-in. */
   #retry() {
     const [turn] = this.#unsent;
     if (turn && !this.#turn && this.#record && navigator.onLine) this.#run(turn);

@@ -1,0 +1,30 @@
+"""What goes wrong on ordinary days: two clicks for one, a page left in mid-answer, no line, a wrong key."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.stage import Speaker
+from tests.browser.widget import Shop
+
+STORY = "Once upon a time there was a thread. It was long and red. It never broke."
+SET_UP = "This chat is not set up for this page."
+
+
+def test_a_double_click_on_send_is_one_message_and_does_not_stop_its_answer(shop: Shop, speaker: Speaker) -> None:
+    """The button has become Stop by the second click, which was not meant for it; a later one stops."""
+    chat = shop.chat()
+    speaker.hold = 0
+    chat.input.fill("Hello.")
+    chat.button("Send").dblclick()
+    speaker.go.set()
+    expect(chat.answers).to_have_text(["All right."])
+    chat.settled()
+    assert shop.rows(chat) == [("user", "Hello."), ("assistant", "All right.")]
+    speaker.go.clear()
+    chat.input.fill("Again.")
+    chat.button("Send").focus()
+    for _ in range(2):
+        chat.page.keyboard.press("Space")
+    chat.button("Stop the answer").click()
+    expect(chat.input).to_have_value("Again.")
