@@ -28,3 +28,23 @@ def test_a_double_click_on_send_is_one_message_and_does_not_stop_its_answer(shop
         chat.page.keyboard.press("Space")
     chat.button("Stop the answer").click()
     expect(chat.input).to_have_value("Again.")
+
+
+def test_a_page_that_is_left_in_mid_answer_shows_once_what_is_kept(shop: Shop, speaker: Speaker) -> None:
+    """Reloaded, or another page of the site: nothing is said to be unsent that was kept."""
+    chat = shop.chat()
+    chat.say("One.", "All right.")
+    speaker.answer, speaker.pause = lambda messages: STORY, 0.3
+    chat.write("Two.")
+    expect(chat.answers.last).to_contain_text("Once upon")
+    chat.reload()
+    expect(chat.host.get_by_text("The answer broke off. This is what is kept.").first).to_be_visible()
+    chat.settled()
+    rows = shop.rows(chat)
+    assert [text for role, text in rows if role == "user"] == ["One.", "Two."]
+    expect(chat.questions).to_have_text(["One.", "Two."])
+    expect(chat.answers).to_have_text(["All right.", rows[3][1]])
+    expect(chat.host.locator(".note")).to_have_count(1)
+    chat.reload()
+    expect(chat.questions).to_have_text(["One.", "Two."])
+    expect(chat.host.locator(".note")).to_have_text(["The answer broke off. This is what is kept."])

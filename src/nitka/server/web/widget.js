@@ -626,7 +626,7 @@ class NitkaChat extends HTMLElement {
   #base = "";
   #kept = null; // for all tabs: { who, session, visitor: { id, token } | null, said }
   #record = null; // the same, as this tab knows it; null while it may show nobody's
-  #own = null; // for this tab: { unsent: { key, text, session, who } | null, private }
+  #own = null; // for this tab: { unsent: { key, text, session, who, after, isAsked } | null, private }
   #turn = null;
   #missed = false;
   #rows = new Map(); // seq -> the list item that shows it
@@ -1003,12 +1003,13 @@ class NitkaChat extends HTMLElement {
       if (told) item.append(h("div", { class: isBad ? "note bad" : "note" }, h("span", {}, told), h("br"), ...buttons));
     };
     item.write(row.text);
-    if (row.interrupted) item.note(this.#say("stopped"));
+    if (row.interrupted) item.note(this.#say("broken"));
     if (row.seq !== undefined) this.#place(item, row.seq);
     return item;
   }
 
   #place(item, seq) {
+    if (this.#rows.get(seq) !== item) this.#rows.get(seq)?.remove();
     item.seq = seq;
     this.#rows.set(seq, item);
   }
@@ -1102,11 +1103,13 @@ class NitkaChat extends HTMLElement {
     const unsent = this.#own.read()?.unsent;
     if (!unsent || this.#turn || unsent.who !== this.#who || unsent.session !== this.#record.session) return;
     const latest = [...this.#rows.values()].filter((item) => item.classList.contains("user")).at(-1);
-    if (latest?.value === unsent.text) return this.#setUnsent(null);
+    if (latest?.value === unsent.text && latest.seq > unsent.after) return this.#setUnsent(null);
     if ([...this.#unsent].some((turn) => turn.key === unsent.key)) return;
     const turn = { key: unsent.key, text: unsent.text, isPrivate: false };
     this.#keepingEnd(() => this.#open(turn), true);
-    this.#fail(turn, new Broken());
+    // Left in mid-answer: under its key the server gives what it kept of it.
+    if (unsent.isAsked) this.#run(turn);
+    else this.#fail(turn, new Broken());
   }
 
   #setUnsent(unsent) {
@@ -1162,7 +1165,9 @@ class NitkaChat extends HTMLElement {
     this.#turn = turn;
     this.#unsent.delete(turn);
     if (!turn.isPrivate) {
-      this.#setUnsent({ key: turn.key, text: turn.text, session: this.#record.session, who: this.#who });
+      const { key, text } = turn;
+      const after = Math.max(-1, ...this.#rows.keys());
+      this.#setUnsent({ key, text, session: this.#record.session, who: this.#who, after, isAsked: true });
     }
     this.#keepingEnd(() => turn.ask.after(turn.answer), true);
     this.#parts.log.setAttribute("aria-busy", "true");
@@ -1307,6 +1312,8 @@ class NitkaChat extends HTMLElement {
     const name = nameOf(error);
     if (["forgotten", "turn_key_reused"].includes(error.code)) turn.key = randomId();
     if (["network", "signIn"].includes(name)) this.#unsent.add(turn);
+    const { unsent } = this.#own.read() ?? {};
+    if (unsent?.key === turn.key) this.#setUnsent({ ...unsent, isAsked: false });
     const again = () => {
       this.#parts.input.focus();
       if (!this.#turn) this.#run(turn);
