@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
+from nitka.types import User
 from tests.browser.stage import Speaker
 from tests.browser.widget import Shop
 
@@ -48,3 +51,17 @@ def test_a_page_that_is_left_in_mid_answer_shows_once_what_is_kept(shop: Shop, s
     chat.reload()
     expect(chat.questions).to_have_text(["One.", "Two."])
     expect(chat.host.locator(".note")).to_have_text(["The answer broke off. This is what is kept."])
+
+
+def test_a_fact_about_somebody_else_says_about_whom(shop: Shop) -> None:
+    chat = shop.chat()
+    chat.say("Hello.", "All right.")
+    who = User(chat.record["visitor"]["id"])
+    shop.house.users.add(who)
+    shop.house.run(shop.house.nitka.set_fact(who, "likes", "jazz", about="Vera"))
+    shop.house.run(shop.house.nitka.set_fact(who, "city", "Riga"))
+    chat.know()
+    expect(chat.host.locator(".facts li")).to_have_count(2)
+    expect(chat.host.locator(".facts li").filter(has_text="jazz")).to_have_text(re.compile("^Vera: "))
+    expect(chat.host.get_by_role("button", name=re.compile("^Delete: Vera: .*jazz"))).to_have_count(1)
+    expect(chat.host.get_by_role("button", name=re.compile("^Delete: (?!Vera|user).*Riga"))).to_have_count(1)

@@ -1399,10 +1399,11 @@ class NitkaChat extends HTMLElement {
   }
 
   #fact(fact) {
-    const label = this.#say("delete", { what: fact.statement });
+    const whose = fact.about === "user" ? "" : `${fact.about}: `;
+    const label = this.#say("delete", { what: whose + fact.statement });
     const bin = h("button", { type: "button", class: "icon", "aria-label": label, title: label }, icon("bin"));
     const lang = this.#languageOf(fact.statement);
-    const words = h("div", {}, h("span", { lang, dir: "auto" }, fact.statement));
+    const words = h("div", {}, h("bdi", {}, whose), h("span", { lang, dir: "auto" }, fact.statement));
     const item = h("li", {}, words, bin);
     bin.addEventListener("click", () => this.#forgetFact(fact, item, bin));
     return item;
