@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from nitka.types import User
 from tests.browser.stage import Speaker
-from tests.browser.widget import Shop
+from tests.browser.widget import Chat, Shop
 
 STORY = "Once upon a time there was a thread. It was long and red. It never broke."
 SET_UP = "This chat is not set up for this page."
@@ -65,3 +66,24 @@ def test_a_fact_about_somebody_else_says_about_whom(shop: Shop) -> None:
     expect(chat.host.locator(".facts li").filter(has_text="jazz")).to_have_text(re.compile("^Vera: "))
     expect(chat.host.get_by_role("button", name=re.compile("^Delete: Vera: .*jazz"))).to_have_count(1)
     expect(chat.host.get_by_role("button", name=re.compile("^Delete: (?!Vera|user).*Riga"))).to_have_count(1)
+
+
+@pytest.mark.parametrize("wrong", ["pk_wrong", "nk_wrong", "origin"])
+def test_a_wrong_key_or_page_is_told_at_once(shop: Shop, wrong: str) -> None:
+    """The browser may not read the refusal. That the server is there tells it from a line that broke."""
+    if wrong == "origin":
+        shop.key = shop.house.key("widget", origins=("https://elsewhere.example",))
+    else:
+        shop.key = wrong
+    tab = shop.context().new_page()
+    told: list[str] = []
+    tab.on("console", lambda message: told.append(message.text))
+    sent: list[str] = []
+    tab.on("request", lambda request: sent.append(request.url))
+    tab.goto(shop.put())
+    chat = Chat(tab, []).open()
+    chat.write("Hello.")
+    expect(chat.host.locator(".note.bad")).to_contain_text(SET_UP)
+    chat.settled()
+    assert sum(url.endswith("/v1/visitors") for url in sent) == 1
+    assert any(shop.key[:12] in line and shop.site.url in line for line in told)

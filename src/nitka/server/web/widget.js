@@ -633,6 +633,7 @@ class NitkaChat extends HTMLElement {
   #before = null; // where earlier messages begin; null: there are none
   #isLoaded = false;
   #isElsewhere = false;
+  #isHeard = false; // the server has let this page read something
   #opener = null;
   #unsent = new Set(); // turns that wait for a line, or for a sign-in
 
@@ -712,6 +713,7 @@ class NitkaChat extends HTMLElement {
 
   #begin() {
     const server = new URL(this.getAttribute("server") || ".", import.meta.url).href;
+    this.#isHeard = false;
     this.#base = server.endsWith("/") ? server : `${server}/`;
     const name = `nitka:${this.#base}:${this.getAttribute("key")}`;
     this.#kept = new Kept("localStorage", name);
@@ -834,18 +836,31 @@ class NitkaChat extends HTMLElement {
     if (this.visitor) this.#tell("visitor", { visitor: this.visitor });
   }
 
-  #ask(path, { body, headers, signal } = {}) {
+  async #ask(path, { body, headers, signal } = {}) {
     const token = this.getAttribute("user-token");
     const visitor = this.#record?.visitor;
-    return ask(this.#base + path, {
-      body,
-      signal: signal ? AbortSignal.any([signal, this.#life.signal]) : this.#life.signal,
-      headers: {
-        Authorization: `Bearer ${this.getAttribute("key")}`,
-        ...(token ? { "X-Nitka-User-Token": token } : visitor && { "X-Nitka-Visitor": visitor.token }),
-        ...headers,
-      },
-    });
+    const key = this.getAttribute("key");
+    try {
+      const response = await ask(this.#base + path, {
+        body,
+        signal: signal ? AbortSignal.any([signal, this.#life.signal]) : this.#life.signal,
+        headers: {
+          Authorization: `Bearer ${key}`,
+          ...(token ? { "X-Nitka-User-Token": token } : visitor && { "X-Nitka-Visitor": visitor.token }),
+          ...headers,
+        },
+      });
+      this.#isHeard = true;
+      return response;
+    } catch (error) {
+      this.#isHeard ||= error instanceof Refused;
+      if (this.#isHeard || !(error instanceof Broken)) throw error;
+      // A refusal that this page may not read looks like a broken line. Is the server there?
+      const found = await fetch(`${this.#base}healthz`, { mode: "no-cors", cache: "no-store" }).catch(() => null);
+      if (!found) throw error;
+      console.error(`nitka-chat: the server does not take the key ${key?.slice(0, 12)}… from ${location.origin}.`);
+      throw new Refused(403, "not_set_up", 0);
+    }
   }
 
   async #read(path, options) {
