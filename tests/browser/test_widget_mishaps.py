@@ -87,3 +87,16 @@ def test_a_wrong_key_or_page_is_told_at_once(shop: Shop, wrong: str) -> None:
     chat.settled()
     assert sum(url.endswith("/v1/visitors") for url in sent) == 1
     assert any(shop.key[:12] in line and shop.site.url in line for line in told)
+
+
+def test_what_is_written_offline_waits_and_is_not_called_a_failure(shop: Shop) -> None:
+    browser = shop.context()
+    chat = shop.chat(browser)
+    chat.say("One.", "All right.")
+    browser.set_offline(True)
+    chat.write("Two.")
+    expect(chat.host.locator(".note")).to_contain_text("Goes out when the connection is back.")
+    expect(chat.host.locator(".note.bad")).to_have_count(0)
+    expect(chat.button("Try again")).to_have_count(0)
+    browser.set_offline(False)
+    expect(chat.answers).to_have_text(["All right.", "All right."])

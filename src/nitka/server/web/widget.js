@@ -42,6 +42,7 @@ const WORDS = {
     again: "Try again",
     edit: "Edit",
     network: "Not sent. Your text is still here.",
+    waiting: "Goes out when the connection is back.",
     offline: "You are offline. What you send goes out when the connection is back.",
     reconnecting: "The connection was lost. Trying again.",
     failed: "No answer came. Your text is still here.",
@@ -97,6 +98,7 @@ const WORDS = {
     again: "Повторить",
     edit: "Изменить",
     network: "Не отправлено. Ваш текст на месте.",
+    waiting: "Уйдёт, когда связь вернётся.",
     offline: "Нет сети. Отправленное уйдёт, когда связь вернётся.",
     reconnecting: "Связь прервалась. Пробуем ещё раз.",
     failed: "Ответ не пришёл. Ваш текст на месте.",
@@ -1324,9 +1326,10 @@ class NitkaChat extends HTMLElement {
 
   #fail(turn, error) {
     turn.answer?.remove();
-    const name = nameOf(error);
+    const isWaiting = error instanceof Broken && !navigator.onLine;
+    const name = isWaiting ? "waiting" : nameOf(error);
     if (["forgotten", "turn_key_reused"].includes(error.code)) turn.key = randomId();
-    if (["network", "signIn"].includes(name)) this.#unsent.add(turn);
+    if (isWaiting || ["network", "signIn"].includes(name)) this.#unsent.add(turn);
     const { unsent } = this.#own.read() ?? {};
     if (unsent?.key === turn.key) this.#setUnsent({ ...unsent, isAsked: false });
     const again = () => {
@@ -1340,8 +1343,8 @@ class NitkaChat extends HTMLElement {
       this.#show();
     };
     const told = this.#say(name, { n: error.wait || 1 });
-    const buttons = [...(name === "long" ? [] : [this.#plain("again", again)]), this.#plain("edit", edit)];
-    this.#keepingEnd(() => turn.ask.note(told, { isBad: true, buttons }), true);
+    const buttons = [...(isWaiting || name === "long" ? [] : [this.#plain("again", again)]), this.#plain("edit", edit)];
+    this.#keepingEnd(() => turn.ask.note(told, { isBad: !isWaiting, buttons }), true);
     this.#voice.say(told);
     this.#report(error);
   }
