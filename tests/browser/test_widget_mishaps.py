@@ -100,3 +100,18 @@ def test_what_is_written_offline_waits_and_is_not_called_a_failure(shop: Shop) -
     expect(chat.button("Try again")).to_have_count(0)
     browser.set_offline(False)
     expect(chat.answers).to_have_text(["All right.", "All right."])
+
+
+def test_what_could_not_be_read_offline_is_read_when_the_line_is_back(shop: Shop) -> None:
+    browser = shop.context()
+    chat = shop.chat(browser)
+    chat.say("One.", "All right.")
+    second = shop.chat(browser, path="/second")
+    second.button("Close the chat").click()
+    second.page.reload()
+    browser.set_offline(True)
+    second.open()
+    expect(second.host.locator(".notice")).to_contain_text("This could not be read.")
+    browser.set_offline(False)
+    expect(second.questions).to_have_text(["One."])
+    expect(second.host.locator(".notice")).to_have_count(0)

@@ -636,6 +636,7 @@ class NitkaChat extends HTMLElement {
   #isLoaded = false;
   #isElsewhere = false;
   #isHeard = false; // the server has let this page read something
+  #unread = null; // the notice that history could not be read
   #opener = null;
   #unsent = new Set(); // turns that wait for a line, or for a sign-in
 
@@ -1056,6 +1057,7 @@ class NitkaChat extends HTMLElement {
   async #load(isAgain = false) {
     const isSomebody = this.#claims || this.#record?.visitor;
     if (!this.#record || (this.#isLoaded && !isAgain)) return;
+    this.#unread?.remove();
     this.#isLoaded = true;
     const { signal } = this.#life;
     try {
@@ -1071,8 +1073,8 @@ class NitkaChat extends HTMLElement {
       if (error.code === "invalid_visitor") return this.#keep({ visitor: null });
       this.#isLoaded = false;
       const name = nameOf(error);
-      const again = this.#plain("again", () => (notice.remove(), this.#load()));
-      const notice = this.#notice(this.#say(["signIn", "setUp"].includes(name) ? name : "unread"), again);
+      const again = this.#plain("again", () => this.#load());
+      this.#unread = this.#notice(this.#say(["signIn", "setUp"].includes(name) ? name : "unread"), again);
       this.#report(error);
     }
   }
