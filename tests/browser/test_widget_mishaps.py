@@ -115,3 +115,12 @@ def test_what_could_not_be_read_offline_is_read_when_the_line_is_back(shop: Shop
     browser.set_offline(False)
     expect(second.questions).to_have_text(["One."])
     expect(second.host.locator(".notice")).to_have_count(0)
+
+
+def test_an_ended_sign_in_is_told_once(shop: Shop) -> None:
+    chat = shop.chat(user_token=shop.token("anna", exp=int(shop.house.clock().timestamp()) - 1))
+    expect(chat.button("Try again")).to_have_count(1)
+    chat.write("Hello.")
+    expect(chat.host.locator(".note.bad")).to_contain_text("Your sign-in has ended.")
+    chat.settled()
+    expect(chat.button("Try again")).to_have_count(1)

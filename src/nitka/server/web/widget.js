@@ -1074,7 +1074,8 @@ class NitkaChat extends HTMLElement {
       this.#isLoaded = false;
       const name = nameOf(error);
       const again = this.#plain("again", () => this.#load());
-      this.#unread = this.#notice(this.#say(["signIn", "setUp"].includes(name) ? name : "unread"), again);
+      // An unsent message says it already.
+      if (name !== "signIn" || !this.#unsent.size) this.#unread = this.#notice(this.#say(["signIn", "setUp"].includes(name) ? name : "unread"), again);
       this.#report(error);
     }
   }
@@ -1344,6 +1345,7 @@ class NitkaChat extends HTMLElement {
       this.#parts.input.focus();
       this.#show();
     };
+    if (name === "signIn") this.#unread?.remove();
     const told = this.#say(name, { n: error.wait || 1 });
     const buttons = [...(isWaiting || name === "long" ? [] : [this.#plain("again", again)]), this.#plain("edit", edit)];
     this.#keepingEnd(() => turn.ask.note(told, { isBad: !isWaiting, buttons }), true);
