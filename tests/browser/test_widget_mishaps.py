@@ -124,3 +124,16 @@ def test_an_ended_sign_in_is_told_once(shop: Shop) -> None:
     expect(chat.host.locator(".note.bad")).to_contain_text("Your sign-in has ended.")
     chat.settled()
     expect(chat.button("Try again")).to_have_count(1)
+
+
+def test_escape_in_the_question_closes_the_question_alone(shop: Shop) -> None:
+    chat = shop.chat()
+    chat.say("Hello.", "All right.")
+    chat.know()
+    chat.button("Forget everything about me").click()
+    expect(chat.button("Cancel")).to_be_focused()
+    chat.page.keyboard.press("Escape")
+    expect(chat.button("Forget everything about me")).to_be_focused()
+    expect(chat.button("Cancel")).to_have_count(0)
+    chat.page.keyboard.press("Escape")
+    expect(chat.input).to_be_focused()

@@ -959,7 +959,9 @@ class NitkaChat extends HTMLElement {
   };
 
   #escape() {
-    if (!this.#parts.facts.hidden) this.#view("chat", true);
+    const no = this.#shadow.querySelector(".ask > .plain");
+    if (no) no.click();
+    else if (!this.#parts.facts.hidden) this.#view("chat", true);
     else this.close();
   }
 
