@@ -137,3 +137,13 @@ def test_escape_in_the_question_closes_the_question_alone(shop: Shop) -> None:
     expect(chat.button("Cancel")).to_have_count(0)
     chat.page.keyboard.press("Escape")
     expect(chat.input).to_be_focused()
+
+
+def test_whether_messages_go_too_is_asked_above_the_list(shop: Shop) -> None:
+    chat = shop.chat()
+    chat.say("Hello.", "All right.")
+    who = User(chat.record["visitor"]["id"])
+    shop.house.users.add(who)
+    shop.house.run(shop.house.nitka.set_fact(who, "city", "Riga"))
+    chat.know()
+    expect(chat.host.locator(".facts label + ul")).to_have_count(1)

@@ -1418,7 +1418,7 @@ class NitkaChat extends HTMLElement {
     // Where no fact is, conversations may be.
     const isSomebody = this.#claims || this.#record.visitor;
     Object.assign(facts, { told, box });
-    facts.replaceChildren(intro, told, ...(found.length ? [list, withTurns] : []), ...(isSomebody ? [forget] : []));
+    facts.replaceChildren(intro, told, ...(found.length ? [withTurns, list] : []), ...(isSomebody ? [forget] : []));
     this.#voice.say(intro.textContent);
   }
 
