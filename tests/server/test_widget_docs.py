@@ -55,6 +55,13 @@ def test_every_variable_event_and_attribute_is_told(page: str, source: str) -> N
     assert named(table, "`(.+?)`") == {*read, "theme", "lang", "text-…"}
 
 
+def test_the_names_of_all_words_are_told(page: str, source: str) -> None:
+    (listed,) = re.findall(r"^(?:The names|Имена) (?:for|для) `text-…`.*?:\n\n(.*?)\.\n\n", page, re.M | re.S)
+    words = re.search(r"^  en: \{$(.*?)^  \},$", source, re.DOTALL | re.MULTILINE)
+    assert words
+    assert re.findall(r"`(\w+)`", listed) == re.findall(r"^    (\w+):", words[1], re.MULTILINE)
+
+
 def test_the_words_are_there_in_both_languages(source: str) -> None:
     english, russian = re.findall(r"^  (?:en|ru): \{$(.*?)^  \},$", source, re.DOTALL | re.MULTILINE)
     keys = [re.findall(r"^    (\w+):", words, re.MULTILINE) for words in (english, russian)]
