@@ -111,6 +111,28 @@ def test_flags_add_up_to_an_alert_and_lead_to_their_turns(look: Callable[..., In
     expect(inspector.page.locator(".bubble.user").first).to_contain_text("camera")
 
 
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_row_numbers_stand_under_their_ticks(look: Callable[..., Inspector], size: str) -> None:
+    """Each in the middle under its own, none over another, none beside the page."""
+    who = look()
+    who.appear(size, "light")
+    who.person()
+    who.open()
+    who.view("watch")
+    lanes = who.page.locator("svg.lane")
+    assert lanes.count() > 1 and who.too_wide == 0
+    for lane in lanes.all():
+        ticks = [box for tick in lane.locator("rect").all() if (box := tick.bounding_box())]
+        numbers = [box for text in lane.locator("a text").all() if (box := text.bounding_box())]
+        assert len(ticks) == len(numbers) > 0
+        for tick, number in zip(ticks, numbers, strict=True):
+            assert abs(tick["x"] + tick["width"] / 2 - number["x"] - number["width"] / 2) < 1.5
+            assert number["y"] >= tick["y"] + tick["height"] - 1
+        for at, one in enumerate(numbers):
+            for other in numbers[:at]:
+                assert other["x"] + other["width"] <= one["x"] or abs(other["y"] - one["y"]) >= one["height"]
+
+
 def test_everything_can_be_done_by_keyboard(filled: Stage, context: Callable[..., BrowserContext]) -> None:
     inspector = Inspector(context().new_page(), filled.url)
     page = inspector.page

@@ -17,7 +17,7 @@ from nitka.layers.facts import Fact, Seen
 from nitka.models.extract import compact, condense
 from nitka.request.parts import Means
 from nitka.server.inspector import reading
-from nitka.server.inspector.drawing import budget_bar, close_up, rows_strip, sampled, shares
+from nitka.server.inspector.drawing import LABEL, WIDE, budget_bar, close_up, dots, rows_strip, sampled, shares
 from nitka.server.inspector.known import as_passages, known_at
 from nitka.server.inspector.past import Log, Rules, request_of, stands
 from nitka.testing import MemoryStore, memory_ring
@@ -233,3 +233,13 @@ def test_a_sample_is_spread_and_ends_with_the_last(values: list[int], most: int)
     assert len(chosen) == min(len(values), most)
     assert [value for value in values if value in chosen] == chosen
     assert not values or chosen[-1] == values[-1]
+
+
+@given(st.sets(st.integers(0, 400)), st.integers(401, 2_000))
+def test_numbers_along_a_lane_never_cover_each_other(seqs: set[int], end: int) -> None:
+    found = dots(seqs, 0, end)
+    assert [dot.seq for dot in found] == sorted(seqs)
+    assert all(LABEL / 4 < dot.x < WIDE - LABEL / 4 for dot in found)
+    for level in {dot.level for dot in found}:
+        row = [dot.x for dot in found if dot.level == level]
+        assert all(after - before >= LABEL for before, after in zip(row, row[1:], strict=False))

@@ -11,6 +11,8 @@ from nitka.types import Request
 
 WIDE = 1_000.0
 TALL = 200.0  # of a chart
+MARGIN = 40.0  # of a lane, at each end
+LABEL = 110.0  # what the number of a row takes on a narrow screen
 GAP = 0.15  # of a column, between it and the next
 
 
@@ -55,10 +57,11 @@ class Column(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A row at its place along a conversation."""
+    """A row at its place along a conversation. `level` is the line on which its number has room under it."""
 
     seq: int
     x: float
+    level: int = 0
 
 
 class Lane(NamedTuple):
@@ -168,9 +171,16 @@ def _stack(layers: Sequence[Share], most: int) -> Iterable[tuple[str, float, flo
 
 
 def dots(seqs: Iterable[int], first: int, end: int) -> list[Dot]:
-    """Rows of `[first, end)` along a line."""
-    scale = WIDE / max(1, end - first)
-    return [Dot(seq, (seq - first + 0.5) * scale) for seq in seqs]
+    """Rows of `[first, end)` along a line, with room at its ends; no number covers another."""
+    scale = (WIDE - 2 * MARGIN) / max(1, end - first)
+    ends: list[float] = []  # of each level: where the next number may stand
+    found = list[Dot]()
+    for seq in sorted(set(seqs)):
+        x = MARGIN + (seq - first + 0.5) * scale
+        level = next((at for at, free in enumerate(ends) if x >= free), len(ends))
+        ends[level:] = [x + LABEL, *ends[level + 1 :]]
+        found.append(Dot(seq, x, level))
+    return found
 
 
 def lanes(noticed: Iterable[Noticed], first: int, end: int) -> list[Lane]:
