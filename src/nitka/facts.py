@@ -19,7 +19,7 @@ from nitka.conversation import FACTS, Vault, said
 from nitka.errors import Damaged, Forgotten
 from nitka.layers import facts as layer
 from nitka.layers.facts import USER, Category, Fact, Key, RestsOn
-from nitka.layers.facts.canon import name_key
+from nitka.layers.facts.canon import name_key, value_key
 from nitka.layers.facts.wire import from_json, to_json
 from nitka.notes import Note
 from nitka.store.port import NOBODY, Change, FoldRow, Locked, Look, Piece, View
@@ -46,6 +46,13 @@ class Kept(NamedTuple):
     vector: Any = None
 
 
+class Gone(NamedTuple):
+    """What was forgotten, in keyed hashes: a fact's id and its value, or a named other."""
+
+    id: Tag
+    what: Tag
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All facts of one person in one version, those taken back among them. `mark` covers their pieces."""
@@ -57,7 +64,7 @@ class Facts:
     version: int = 0
     mark: int = 0
     broken: tuple[Tag, ...] = ()  # pieces that do not open; the next step drops them
-    forgotten: Mapping[Tag, tuple[int, ...]] = field(default_factory=dict)  # by id, the rows that still said it
+    forgotten: Mapping[Gone, tuple[int, ...]] = field(default_factory=dict)  # the rows that still said it
     _current: dict[frozenset[Category], tuple[Kept, ...]] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
@@ -133,7 +140,10 @@ def _opened(owner: Owner, view: View, whole: bool) -> Facts:
         kept={one.id: one for one in kept},
         notes=tuple(Note(Tag(bytes.fromhex(tag)), n) for tag, n in state.get("notes", ())),
         embedder=state.get("embedder", ""),
-        forgotten={Tag(bytes.fromhex(id)): tuple(rows) for id, rows in state.get("forgotten", ())},
+        forgotten={
+            Gone(Tag(bytes.fromhex(id)), Tag(bytes.fromhex(what))): tuple(rows)
+            for id, what, rows in state.get("forgotten", ())
+        },
         cursor=row.cursor,
         version=row.version,
         mark=_mark(kept),
@@ -166,7 +176,7 @@ def written(
     cursor: int | None = None,
     notes: Sequence[Note] | None = None,
     vectors: tuple[str, Mapping[Tag, Any]] | None = None,
-    forgotten: Mapping[Tag, tuple[int, ...]] | None = None,
+    forgotten: Mapping[Gone, tuple[int, ...]] | None = None,
 ) -> Written:
     """What turns the facts `before` into `facts`, one version on: only pieces that differ are written. `vectors` are
     an embedder's name and, by id, what its vectors are written as. It may load a dictionary, which takes seconds: not
@@ -212,7 +222,7 @@ def _row(owner: Owner, facts: Facts) -> FoldRow:
         "mark": f"{facts.mark:x}",
         "notes": [[note.tag.hex(), note.n] for note in facts.notes],
         "embedder": facts.embedder,
-        "forgotten": [[id.hex(), rows] for id, rows in facts.forgotten.items()],
+        "forgotten": [[gone.id.hex(), gone.what.hex(), rows] for gone, rows in facts.forgotten.items()],
         "oldest": _time(min((one.fact.last_seen for one in facts.kept.values()), default=None)),
     }
     blank = FoldRow(NOBODY, FACTS, facts.cursor, facts.version, Sealed(b""))
@@ -228,9 +238,15 @@ def said_of(fact: Fact) -> str:
     return fact.statement if fact.about == USER else f"{fact.about}: {fact.statement}"
 
 
-def tag_of_person(owner: Owner, about: str) -> Tag:
-    """What stands for all that was known about a named other, in `Facts.forgotten`."""
-    return owner.key.tags.tag(b"about", name_key(about).encode("utf-8", "surrogatepass"))
+def gone_fact(owner: Owner, one: Kept) -> Gone:
+    """What stands for a fact in `Facts.forgotten`: its id, and its value."""
+    return Gone(one.id, owner.key.tags.tag(b"value", value_key(one.fact.value).encode("utf-8", "surrogatepass")))
+
+
+def gone_person(owner: Owner, about: str) -> Gone:
+    """What stands there for all that was known about a named other."""
+    tag = owner.key.tags.tag(b"about", name_key(about).encode("utf-8", "surrogatepass"))
+    return Gone(tag, tag)
 
 
 def tag_of(owner: Owner, key: Key) -> Tag:
@@ -257,8 +273,8 @@ async def without_rows(vault: Vault, owner: Owner, facts: Facts, gone: Collectio
             del after[tag_of(owner, fact.key)]
         if left is not None:
             after[tag_of(owner, left.key)] = left
-    left_said = {id: tuple(n for n in rows if n not in gone) for id, rows in facts.forgotten.items()}
-    said = {id: rows for id, rows in left_said.items() if rows}
+    left_said = {one: tuple(n for n in rows if n not in gone) for one, rows in facts.forgotten.items()}
+    said = {one: rows for one, rows in left_said.items() if rows}
     return await asyncio.to_thread(written, owner, facts, after.values(), forgotten=said)
 
 

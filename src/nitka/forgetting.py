@@ -24,7 +24,7 @@ from nitka.layers.facts.canon import name_key
 from nitka.log import Along
 from nitka.notes import mentions, note_on, note_on_person
 from nitka.store.port import NOBODY, Change, Effort, FoldRow, Locked, Look, SessionRow
-from nitka.types import Erased, Person, Tag
+from nitka.types import Erased, Person
 from nitka.vault.keychain import Owner
 from nitka.world import random_bytes
 
@@ -145,13 +145,15 @@ async def _numbers(vault: Vault, thread: Thread, first: int, end: int) -> tuple[
 
 async def forget_fact(vault: Vault, user: Person, id: str, *, with_turns: bool) -> Erased:
     """Removes a fact with its past values, and leaves a note so that no earlier message teaches it again. With turns,
-    also those that still say what was forgotten under this id before.
+    also those that still say what was forgotten before: the same value, or where no fact of that id is left, any.
     """
 
     def chosen(owner: Owner, known: facts.Facts) -> Going:
         one = editing.found(known, id)
-        place = one.id if one else next((tag for tag in known.forgotten if tag.hex() == id), None)
-        return Going([one.fact] if one else [], place)
+        if one is None:
+            return Going([], None, {n for gone, rows in known.forgotten.items() if gone.id.hex() == id for n in rows})
+        gone = facts.gone_fact(owner, one)
+        return Going([one.fact], gone, set(known.forgotten.get(gone, ())))
 
     return await _forget_facts(vault, user, chosen, about=None, with_turns=with_turns)
 
@@ -162,16 +164,21 @@ async def forget_about(vault: Vault, user: Person, about: str, *, with_turns: bo
     """
 
     def chosen(owner: Owner, known: facts.Facts) -> Going:
-        return Going([fact for fact in known.all if mentions(fact, about)], facts.tag_of_person(owner, about))
+        gone = facts.gone_person(owner, about)
+        going = [fact for fact in known.all if mentions(fact, about)]
+        return Going(going, gone, set(known.forgotten.get(gone, ())))
 
     return await _forget_facts(vault, user, chosen, about=about, with_turns=with_turns)
 
 
 class Going(NamedTuple):
-    """Facts that are forgotten, and under which id the rows that still say them are remembered."""
+    """Facts that are forgotten, under which name the rows that still say them are remembered, and which rows still say
+    what was forgotten so before.
+    """
 
     facts: list[Fact]
-    place: Tag | None
+    gone: facts.Gone | None
+    said_before: set[int]
 
 
 async def _forget_facts(
@@ -198,10 +205,10 @@ async def _without_facts(
     for _ in range(TRIES):
         view = await vault.store.view(Look(owner=owner.id, person_folds=(FACTS, PROFILE)))
         known = await facts.load(vault, owner, view.person_folds.get(FACTS), whole=False)
-        going, place = chosen(owner, known)
-        if place is None:
+        going, gone, said_before = chosen(owner, known)
+        if gone is None and not said_before:
             return Erased()
-        rows = rests_on(going) | set(known.forgotten.get(place, ()))
+        rows = rests_on(going) | said_before
         notes = [note_on(fact, view.n) for fact in going]
         notes += [note_on_person(about, view.n)] if about is not None else []
         left = [fact for fact in known.all if fact not in going]
@@ -211,7 +218,7 @@ async def _without_facts(
             known,
             left,
             notes=(*known.notes, *notes),
-            forgotten={**known.forgotten, **({place: tuple(sorted(rows))} if rows else {})},
+            forgotten={**known.forgotten, **({gone: tuple(sorted(rows))} if gone and rows else {})},
         )
         profile = view.person_folds.get(PROFILE)
         if await _written_with_profile(vault, owner, known, step, profile):
