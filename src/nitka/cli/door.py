@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import traceback
 import unicodedata
@@ -34,6 +35,7 @@ from nitka.store.sqlite import SqliteStore
 from nitka.types import Limits
 
 WIDTH = 100  # of plain text, which has no terminal to ask
+STORES = {"NITKA_KEYS", "NITKA_STORE"}  # variables that name one
 REFUSED = (401, 403)  # by a server that wants another key
 _UNSEEN = frozenset(("Cc", "Cs"))
 
@@ -148,6 +150,12 @@ class Door:
             return "api_key"
         if isinstance(error, WrongKey | KeyMissing) and self.keys_from_environment:
             return "root_keys"
+        if (
+            isinstance(error, BadInput)
+            and "Environment: " in str(error)
+            and STORES & set(re.findall(r"\w+", str(error)))
+        ):
+            return "store_url"
         return type(error).__name__
 
     def line(self, error: BaseException, *, instead: str = "") -> str:
@@ -156,14 +164,24 @@ class Door:
         """
         usage = getattr(error, "format_message", None)
         if usage is not None:
-            return self.texts.error.format(text=usage())
+            return self.texts.error.format(text=self._usage(error) or usage())
         if isinstance(error, OSError) and error.errno is not None:
             return self.texts.error.format(text=f"{os.strerror(error.errno)}.")
         if not isinstance(error, NitkaError):
             return self.texts.unexpected.format(name=type(error).__name__)
         hint = self.texts.hints.get(self.remedy(error), "")
         ours = instead or self.texts.errors.get(type(error).__name__, "")
-        return self.texts.error.format(text=f"{reworded(error, ours)} {hint}".strip())
+        text = reworded(error, ours)
+        for english, own in self.texts.details.items():
+            text = text.replace(english, own)
+        return self.texts.error.format(text=f"{text} {hint}".strip())
+
+    def _usage(self, error: BaseException) -> str:
+        """An error of the option parser in our words, with the option; "" where there are none."""
+        named = getattr(error, "param", None)
+        name = getattr(error, "option_name", "") or (max(named.opts, key=len) if named is not None else "")
+        kinds = (self.texts.usage.get(one.__name__, "") for one in type(error).__mro__)
+        return next(filter(None, kinds), "").format(name=name)
 
 
 def reworded(error: NitkaError, ours: str) -> str:

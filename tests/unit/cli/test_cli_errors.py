@@ -337,3 +337,27 @@ def test_ctrl_c_while_the_command_is_loaded_ends_it_quietly(monkeypatch: Any, ca
         command.main(["chat"])
     assert ended.value.code == 130
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("serve", "--port", "99999"), "--port"),
+        (("serve", "--prt", "9"), "--prt"),
+        (("keys", "create"), "--scope"),
+        (("keys", "create", "--scope", "foo"), "Права бывают такие"),
+    ],
+)
+def test_what_was_typed_wrong_is_told_in_russian(cli: Any, words: tuple[str, ...], expected: str) -> None:
+    done = cli("--language", "ru", *words)
+    assert done.code != 0 and expected in done.err
+    assert not {"Invalid", "Input", "Missing", "No", "such", "Scopes"} & set(done.err.split())
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "named by a URL"), ("ru", "называет URL")])
+def test_a_store_that_is_no_url_is_told_how_one_is_written(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, language: str, words: str
+) -> None:
+    monkeypatch.setenv("NITKA_KEYS", "/nope")
+    done = cli("--language", language, "keys", "list")
+    assert done.code != 0 and words in done.err and "postgresql://" in done.err

@@ -12,6 +12,7 @@ ENGLISH = Texts(
         "WrongKey": "Name the right key file with NITKA_KEY_FILE, or restore it from your copy.",
         "Damaged": "`nitka export` still gives everything else.",
         "StoreBusy": "Try again in a moment.",
+        "store_url": "A store is named by a URL: sqlite:////absolute.db or postgresql://user@host/database.",
         "root_keys": "Put the right keys into NITKA_ROOT_KEYS, the active one first.",
         "api_key": "Check OPENAI_API_KEY, and OPENAI_BASE_URL if it is another server's.",
     },

@@ -23,11 +23,23 @@ RUSSIAN = Texts(
         "StoreBusy": "Хранилище слишком долго занято кем-то другим; ничего не записано.",
         "ModelError": "Модель не дала пригодного ответа.",
     },
+    details={
+        "Environment: ": "Окружение: ",
+        "cannot be used as it is.": "в таком виде не годится.",
+        "Scopes are some of: ": "Права бывают такие: ",
+    },
+    usage={
+        "BadParameter": "Значение для {name} не годится; какие бывают, покажет --help.",
+        "MissingParameter": "Не хватает {name}; что это, покажет --help.",
+        "NoSuchOption": "Ключа {name} нет; какие есть, покажет --help.",
+        "UsageError": "Команда написана не так; как надо, покажет --help.",
+    },
     hints={
         "KeyMissing": "Если есть копия файла ключей, верните её на место или укажите через NITKA_KEY_FILE.",
         "WrongKey": "Укажите верный файл ключей через NITKA_KEY_FILE или восстановите его из копии.",
         "Damaged": "`nitka export` отдаст всё остальное.",
         "StoreBusy": "Повторите чуть позже.",
+        "store_url": "Хранилище называет URL: sqlite:////absolute.db или postgresql://user@host/database.",
         "root_keys": "Укажите верные ключи в NITKA_ROOT_KEYS, действующий — первым.",
         "api_key": "Проверьте OPENAI_API_KEY, а если сервер другой — и OPENAI_BASE_URL.",
     },

@@ -16,6 +16,8 @@ class Texts:
     no_store: str
     ask_yes: str
     errors: Mapping[str, str] = field(default_factory=dict)  # by class; English needs none, its errors say it
+    details: Mapping[str, str] = field(default_factory=dict)  # by how it begins in English: what errors of ours add
+    usage: Mapping[str, str] = field(default_factory=dict)  # by class of the option parser's errors
     hints: Mapping[str, str]  # what to do, by class; a few by what stands in the code
 
     # the first screen of a chat: four lines, and one for a conversation that goes on
