@@ -40,7 +40,7 @@ K = 10  # passages looked for
 MOST_FACTS = 40
 FEW_FACTS = 24  # of a person who has no more than that, those that bear on nothing named may fill the room
 TAIL_ROWS = 64  # read beside the index, at most
-FIRST = 0.75  # share of the waiting time that is given to what the search needs
+FIRST = 0.6  # share of the waiting time that is given to what the search needs
 
 
 class Recollected(NamedTuple):
