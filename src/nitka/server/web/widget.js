@@ -1065,9 +1065,10 @@ class NitkaChat extends HTMLElement {
     try {
       if (isSomebody) {
         await this.#ready();
+        const shown = [...this.#rows.keys()]; // a row that comes meanwhile may be newer than the page
         const page = await this.#read(`v1/me/conversation?limit=${PAGE}`, { headers: this.#inSession });
         if (signal.aborted) return;
-        this.#keepingEnd(() => this.#merge(page), !isAgain);
+        this.#keepingEnd(() => this.#merge(page, shown), !isAgain);
       }
       this.#restore();
     } catch (error) {
@@ -1082,14 +1083,14 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  #merge({ data, next }) {
+  #merge({ data, next }, shown) {
     const { list, earlier } = this.#parts;
     const later = (seq) => [...list.children].find((item) => item.seq > seq) ?? this.#turn?.ask ?? null;
     const known = new Set(data.map((row) => row.seq));
     const first = next ?? 0;
-    for (const [seq, item] of this.#rows) {
+    for (const seq of shown) {
       if (seq >= first && !known.has(seq)) {
-        item.remove();
+        this.#rows.get(seq)?.remove();
         this.#rows.delete(seq);
       }
     }
