@@ -70,11 +70,15 @@ class Between:
         self._at, self._act, self._calls = at, act, 0
 
     async def disarm(self) -> int:
-        """Waits for what was begun, perhaps by a call of the background's; returns how many calls there were."""
+        """Waits for what was begun, perhaps by a call of the background's, which makes now more calls and now fewer;
+        what was not begun is done now, after all. Returns how many calls there were.
+        """
         calls = self._calls
         if self._act is None:
             await self._over.wait()
-        self._act = None
+        else:
+            act, self._act = self._act, None
+            await act()
         return calls
 
 

@@ -12,7 +12,7 @@ const PAGE = 50; // messages of history at a time
 const WAITS = [300, 1000, 3000, 8000]; // milliseconds before each new attempt
 const LOOKS = [120, 400, 1200, 3000]; // and before each look at what was kept
 const DOUBLE = 600;
-const SILENCE = 45_000; // the server breaks its own every 15 s
+const SILENCE = 45_000; // the server says something every 15 s
 const LONGEST = 8_000; // characters of a paragraph that are searched for Markdown
 
 const WORDS = {
@@ -542,8 +542,8 @@ class Broken extends Error {}
 const isAborted = (error) => error?.name === "AbortError";
 const pause = (ms, signal) =>
   new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason));
-    setTimeout(() => (signal.aborted ? reject(signal.reason) : resolve()), ms);
+    signal?.addEventListener("abort", () => reject(signal.reason));
+    setTimeout(resolve, ms);
   });
 
 async function ask(url, { headers, body, signal }) {
@@ -627,10 +627,9 @@ class NitkaChat extends HTMLElement {
   #who = ""; // his mark; "" is a stranger
   #base = "";
   #kept = null; // for all tabs: { who, session, visitor: { id, token } | null, said }
-  #record = null; // the same, as this tab knows it; null while it may show nobody's
+  #record = null; // the same as this tab knows it; null: it may show nobody's
   #own = null; // for this tab: { unsent: { key, text, session, who, after, isAsked } | null, private }
   #turn = null;
-  #missed = false;
   #rows = new Map(); // seq -> the list item that shows it
   #before = null; // where earlier messages begin; null: there are none
   #isLoaded = false;
@@ -784,6 +783,7 @@ class NitkaChat extends HTMLElement {
     this.#kept.write(this.#record);
   }
 
+  /** Another tab wrote, or this page comes back. */
   #compare() {
     const record = this.#kept.read();
     if (!this.#record) return;
@@ -795,10 +795,9 @@ class NitkaChat extends HTMLElement {
       this.#startOver(record);
       if (this.isOpen) this.#load();
     } else {
-      const isMore = record.said !== this.#record.said;
       this.#record = record;
-      if (isMore && this.#turn) this.#missed = true;
-      else if (isMore && this.#isLoaded) this.#load(true);
+      if (this.#turn) this.#turn.isBehind = true;
+      else if (this.#isLoaded) this.#load(true);
     }
   }
 
@@ -815,7 +814,7 @@ class NitkaChat extends HTMLElement {
     try {
       await this.#ask("v1/visitors/adopt", { body: {}, headers: { "X-Nitka-Visitor": visitor.token } });
     } catch (error) {
-      // Done in another tab, or of no use: there is nothing to move.
+      // Done in another tab, or nothing is there to move.
       if (!(error instanceof Refused) || !["invalid_visitor", "other_visitor"].includes(error.code)) throw error;
     }
     if (signal.aborted) return;
@@ -834,8 +833,13 @@ class NitkaChat extends HTMLElement {
       const { user, token } = await this.#read("v1/visitors", { body: {} });
       if (!signal.aborted) this.#keep({ visitor: { id: user, token } });
     };
-    if (navigator.locks) await navigator.locks.request(this.#kept.name, make);
-    else await make();
+    const locks = navigator.locks ?? { request: (_, act) => act() };
+    await new Promise((done, fail) =>
+      locks.request(this.#kept.name, async () => {
+        await make().then(done, fail);
+        await pause(100); // until other tabs can read it
+      }),
+    );
     if (this.visitor) this.#tell("visitor", { visitor: this.visitor });
   }
 
@@ -858,7 +862,7 @@ class NitkaChat extends HTMLElement {
     } catch (error) {
       this.#isHeard ||= error instanceof Refused;
       if (this.#isHeard || !(error instanceof Broken)) throw error;
-      // A refusal that this page may not read looks like a broken line. Is the server there?
+      // A refusal that this page may not read looks like a broken line.
       const found = await fetch(`${this.#base}healthz`, { mode: "no-cors", cache: "no-store" }).catch(() => null);
       if (!found) throw error;
       console.error(`nitka-chat: the server does not take the key ${key?.slice(0, 12)}… from ${location.origin}.`);
@@ -1204,8 +1208,7 @@ class NitkaChat extends HTMLElement {
     this.#parts.log.removeAttribute("aria-busy");
     if (!turn.isPrivate) this.#keep({ said: randomId() }); // tells other tabs
     this.#show();
-    if (this.#missed) this.#load(true);
-    this.#missed = false;
+    if (turn.isBehind) this.#load(true);
     if (ended) this.#retry();
   }
 
@@ -1500,7 +1503,7 @@ class NitkaChat extends HTMLElement {
   }
 }
 
-const freshFor = (who) => ({ who, session: randomId(), visitor: null, said: "" });
+const freshFor = (who) => ({ who, session: randomId(), visitor: null });
 const isRecord = (value) => typeof value?.who === "string" && typeof value.session === "string";
 
 /** Writes Markdown into an element. Blocks that stand there already stay: an answer grows at its end. */
