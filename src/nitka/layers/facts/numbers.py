@@ -19,7 +19,7 @@ _EN = {
     "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 _RU_STEMS = (
-    (r"нол[ьея]м?", 0), (r"од(?:ин|на|но|ного|ной|ному|ну|ним)", 1), (r"дв(?:а|е|ух|ум|умя)", 2),
+    (r"нол(?:ь|я|е|ю|ем)", 0), (r"од(?:ин|на|но|ного|ной|ному|ну|ним)", 1), (r"дв(?:а|е|ух|ум|умя)", 2),
     (r"тр(?:и|ех|ем|емя)", 3),
     (r"четыр(?:е|ех|ем|ьмя)", 4), (r"пят(?:ь|и|ью)", 5), (r"шест(?:ь|и|ью)", 6), (r"сем(?:ь|и|ью)", 7),
     (r"вос(?:емь|ьми|емью|ьмью)", 8),
@@ -51,6 +51,8 @@ _WORDS = {
     "en": "|".join(sorted(_EN, key=len, reverse=True)),
     "ru": "|".join(pattern.replace("е", "[её]") for pattern, _ in _RU_STEMS),
 }
+NUMBER_WORD = f"(?:{_WORDS['en']}|{_WORDS['ru']})"
+"""A pattern for one number in a word, English or Russian, without its scale."""
 _HALF = {"en": "and a half|and", "ru": "с половиной"}
 
 

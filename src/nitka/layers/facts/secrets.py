@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import re
 
-_WORDS = (
-    "zero|oh one two three four five six seven eight nine",
-    "нол[ья] оди?н|одна дв[аео] три четыре пять шесть семь восемь девять",
-)
-_SPELT = tuple((re.compile(word), digit) for row in _WORDS for digit, word in enumerate(row.split()))
-_DIGITS = r"(?:\d+|" + "|".join(word for row in _WORDS for word in row.split()) + ")"
+from nitka.layers.facts.numbers import NUMBER_WORD, value_of
+
+_DIGITS = rf"(?:\d+|oh|{NUMBER_WORD})"
 _RUN = re.compile(rf"(?i)(?<![\w-])(?<!\d[.,:]){_DIGITS}(?:[ ,.-]{{1,2}}{_DIGITS})*(?![\w-])(?![.,:]\d)")
 _TIMES = {"double": 2, "triple": 3}
 _CARD_WORD = re.compile(r"(?i)\b(?:card|карт[аыуео]\w?|visa|mastercard|мир)\b")
@@ -51,9 +48,9 @@ _LOCK = re.compile(  # a thing that digits open; a number that counts, measures 
 )
 _UNIT = re.compile(
     r"(?ix)\s*(?:[%$€£₽°]|(?:percent|euros?|dollars?|pounds?|bucks|usd|eur|rub|kg|km|cm|mm|m|lbs?|hours?|minutes?|days?|"
-    r"weeks?|months?|years?|times?|am|pm|people|items?|characters?|letters?|symbols?|digits?|"
+    r"weeks?|months?|years?|times?|am|pm|people|items?|characters?|letters?|symbols?|digits?|lines?|files?|"
     r"руб\w*|р|евро|доллар\w*|кг|км|см|мм|м|час\w*|минут\w*|д(?:ень|ня|ней)|недел\w*|месяц\w*|год\w*|лет|раз\w*|символ\w*|"
-    r"знак\w*|цифр\w*|человек|штук\w*)\b)"
+    r"знак\w*|цифр\w*|человек|штук\w*|строк\w*|файл\w*)\b)"
 )
 _VALUE = re.compile(
     r"""(?ix) ^[^\S\n]*(?:\w+[ ]){0,5}? (?: [=:] | [-–—] | \bis\b | \b(?:now|это)\b | \b(?:to|на)\b )? [\s"'«]*
@@ -127,12 +124,18 @@ def _holds_card(text: str) -> bool:
 
 
 def _figures(run: str) -> str:
-    """The digits of a run of figures and of digits in words."""
-    return "".join(map(_figure, re.split(r"[ ,.-]+", run.casefold())))
-
-
-def _figure(word: str) -> str:
-    return word if word.isdigit() else next((str(digit) for form, digit in _SPELT if form.fullmatch(word)), "")
+    """The digits of a run of figures and of numbers in words; a ten and a unit after it are one number."""
+    out: list[str] = []
+    room = 1  # what is less than this completes the number before it
+    for word in re.split(r"[ ,.-]+", run.casefold()):
+        value = 0 if word == "oh" else value_of(word)
+        if word.isdigit() or value is None:
+            out.append(word if word.isdigit() else "")
+            room = 1
+            continue
+        out.append(str(int(out.pop()) + value) if 0 < value < room else str(value))
+        room = 100 if value >= 100 else 10 if value >= 20 and value % 10 == 0 else 1
+    return "".join(out)
 
 
 def _gives(named: re.Match[str]) -> bool:
@@ -148,7 +151,7 @@ def _gives(named: re.Match[str]) -> bool:
 def _codes(code: re.Match[str]) -> bool:
     """Whether "the code" of nothing in particular is told; many kinds of codes are public."""
     public = (code["kind"] or "").casefold() in _PUBLIC
-    return not public and _digits_in(code["rest"], least=3, after=_CODE_ALONE)
+    return not public and _digits_in(code["rest"], least=2, after=_CODE_ALONE)
 
 
 def _is_value(match: re.Match[str] | None) -> bool:
@@ -161,7 +164,11 @@ def _digits_in(text: str, *, least: int, after: re.Pattern[str] | None = None) -
     for run in _RUN.finditer(text):
         if first is not None and run.start() != first.end():
             return False
-        if len(_figures(run.group())) >= least and not _UNIT.match(text, run.end()) and not _is_year(run.group()):
+        if (
+            len(_figures(run.group())) >= least
+            and not _UNIT.match(text, run.end())
+            and not _is_year(_figures(run.group()))
+        ):
             return True
     return False
 

@@ -13,8 +13,8 @@ from unicodedata import normalize
 
 from nitka.layers.facts.canon import value_key
 from nitka.layers.facts.dates import local
-from nitka.layers.facts.model import Candidate, Fact, key_of
-from nitka.layers.facts.rules import commands, engine, gone, lost, people, russian
+from nitka.layers.facts.model import USER, Candidate, Fact, key_of
+from nitka.layers.facts.rules import commands, engine, gone, jokes, people, russian
 from nitka.layers.facts.rules.engine import Scene, slot_part
 from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.rules.people import Mention, Person
@@ -43,6 +43,9 @@ class _Read:
     out: tuple[Candidate, ...] = ()
     question: str = ""  # the assistant's last question
     grouped: bool = False
+    known: tuple[Fact, ...] = ()
+    before: tuple[Candidate, ...] = ()  # the facts before the user's last message
+    last: int = -1  # the row of that message
 
 
 @dataclass(slots=True)
@@ -60,13 +63,14 @@ def extract(messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple
     `known` are the facts as they are: they say who "he" is and what "forget" means. Evidence, secrets and categories
     are judged by `reconcile`, not here.
     """
-    read = _Read(people.cast_of(known), tuple(map(_as_candidate, known)))
+    read = _Read(people.cast_of(known), tuple(map(_as_candidate, known)), known=tuple(known))
     try:
         for message in map(_composed, messages):
             if message.role == "assistant":
                 read = replace(read, question=_last_question(message.text))
             else:
-                read = replace(_message(message, read), question="")
+                after = _message(message, read)
+                read = replace(after, question="", before=read.facts, last=message.n)
     finally:
         russian.forget()
     return read.out
@@ -78,7 +82,7 @@ def _composed(message: Message) -> Message:
 
 
 def _message(message: Message, read: _Read) -> _Read:
-    text = hidden(message.text.translate(_NARROW))
+    text = hidden(message.text.translate(_NARROW), _names(read))
     parts = list(sentences(text))
     today = local(message).date()
     scenes: list[Scene] = []
@@ -93,7 +97,12 @@ def _message(message: Message, read: _Read) -> _Read:
         if at not in kept:
             read = _sentence(scene, read, first=at == 0)
     read = _whole(message, text, read, kept_out=bool(kept))
+    read = _taken(read, list(jokes.unsaid(message, read.before, read.facts, read.known, read.last)))
     return replace(read, cast=people.joined(read.cast, _as_mentions(cast)), grouped=grouped)
+
+
+def _names(read: _Read) -> list[str]:
+    return [fact.value for fact in read.facts if fact.slot == "name" and fact.about == USER]
 
 
 def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
@@ -107,8 +116,7 @@ def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
     note = commands.remembered(scene, found.spans)
     correction = commands.corrected(scene, [*read.facts, *found.candidates])
     found.candidates += [candidate for candidate in (note, correction) if candidate]
-    ended = [*gone.taken_back(scene, read.facts), *lost.lost(scene, read.facts)]
-    read = _taken(_taken(read, ended), found.candidates)
+    read = _taken(_taken(read, list(gone.taken_back(scene, read.facts))), found.candidates)
     return _taken(read, list(commands.forgotten(scene, read.facts)))
 
 
@@ -166,11 +174,6 @@ def _taken(read: _Read, candidates: Sequence[Candidate]) -> _Read:
 
 
 _ALL_THAT_FOLLOWS = re.compile(r"(?i)\b(?:between us|off the record|между нами|по секрету)\b")
-_JOKE_ALONE = re.compile(
-    r"(?i)^\W*(?:(?:ну|да|ладно|ха\w*|хех|лол|haha\w*|lol|ok|nah|just|only|no|i[’']?m|i was|that was|it was|я|это|"
-    r"был[аио]?|просто|an?|конечно|разумеется|же|там)[,.!)]*\s+)*(?:kidding|joking|joke|jk|шуч[уи]\w*|шутка|шутк[иу]|пошутил[аи]?|прикалываюсь|прикол|"
-    r"розыгрыш|сарказм|если бы|размечтал\w+|неправда|вру|соврал[аи]?|not really|not true|i wish)\W*$"
-)
 _WHAT_WENT_BEFORE = re.compile(
     r"(?i)^\W*(?:please |but |и |но |пожалуйста )*(?:don.?t|do not|не) \w+ (?:that|this|it|это|его|её|ее)\b"
 )
@@ -181,7 +184,7 @@ def _kept_out(scenes: Sequence[Scene]) -> frozenset[int]:
     what is called a joke right after it."""
     out: set[int] = set()
     for at, scene in enumerate(scenes):
-        if at and (_JOKE_ALONE.match(scene.sentence.text) or _only_a_joke(scene)):
+        if at and (jokes.called_joke(scene.sentence.text) or _only_a_joke(scene)):
             out |= {at - 1, at}
         if all(reach.sense != "kept_out" for reach in scene.reaches):
             continue

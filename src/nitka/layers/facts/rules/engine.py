@@ -4,7 +4,8 @@ A rule is data (`en.toml`, `ru.toml`): `slot`, `when` (patterns with a group `v`
 statement, a predicate without its subject), and optionally
 
 * `allow`  senses of `cues.toml` that the rule can live with (question, hypothetical, past, temporary, joke, reported)
-* `denied` what a negation makes of it: "drop" (default), "retract", "keep", or another slot ("dislikes.food")
+* `denied` what a negation makes of it: "drop" (default), "retract", "keep", "told" (kept where the value itself tells
+  the negation), or another slot ("dislikes.food")
 * `op`     "retract" for rules that take something back
 * `who`    "self": only the user, whatever the grammar; "other": never the user
 * `whole`  the pattern is matched against the whole message, not sentence by sentence
@@ -171,7 +172,7 @@ def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Cand
     sense = senses(scene.reaches, start) | senses(scene.reaches, at)
     if sense & (BLOCKING - rule.allow):
         return
-    outcome = _outcome(rule, match, scene)
+    outcome = _outcome(rule, match, scene, untrue="untrue" in sense)
     person = _who(rule, match, scene) if outcome else None
     if outcome is None or person is None:
         return
@@ -205,12 +206,16 @@ def _said(rule: Rule, scene: Scene, match: re.Match[str], outcome: tuple[str, st
     return ("no longer " if over else "does not ") + (rule.say if over else re.sub(r"^(\w+)s\b", r"\1", rule.say))
 
 
-def _outcome(rule: Rule, match: re.Match[str], scene: Scene) -> tuple[str, str] | None:
-    """What to do and in which slot, given the negations around; None to leave it."""
+def _outcome(rule: Rule, match: re.Match[str], scene: Scene, *, untrue: bool = False) -> tuple[str, str] | None:
+    """What to do and in which slot, given the negations around; None to leave it. Of what is called untrue only the
+    match's own words can deny anything: the words around it are those that call it so."""
     if rule.denied == "keep" or rule.op == "retract":
         return rule.op, rule.slot
     text, clause = scene.sentence.text, scene.sentence.clause_at(match.start("v"))
-    before = text[min(clause.start, match.start()) : match.start("v")]
+    if rule.denied == "told":
+        around = f"{text[clause.start : match.start('v')]} | {text[match.end('v') : clause.end]}"
+        return None if denied(around) and not denied(match["v"]) else (rule.op, rule.slot)
+    before = text[match.start() if untrue else min(clause.start, match.start()) : match.start("v")]
     after = re.split(r"[,.;:!?)(—–]", text[match.end("v") : match.end("v") + 30], maxsplit=1)[0]
     no = denied(before)
     over = ended(f"{before} {after}")

@@ -1,14 +1,16 @@
-"""What is no longer so, in other words than the fact's: "we divorced", "no dog any more", "forget where I live".
+"""What is no longer so, told in other words than the fact's: "we divorced", "no dog any more", "I drink again".
 
-An entry of `gone.toml` names the slots it may touch. Facts told in the same message are let be, since they are what is
-so now; of others than the user only what the sentence names them for.
+One mechanism for all languages; what is said, and of which slots, is data (`gone.toml`, whose head explains its
+fields). What names nothing that is known takes back nothing; facts told in the same message are let be, since they
+are what is so now; of others than the user only what the sentence names them for. With an animal goes whatever is
+kept under its name.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -23,19 +25,31 @@ from nitka.layers.facts.rules.modality import senses
 from nitka.layers.facts.rules.needs import ODD, Needs, key_of, packaged
 from nitka.layers.facts.slots import within
 
-_BARRED = frozenset(("question", "request", "hypothetical", "tentative", "past", "joke", "untrue", "kept_out"))
+_BARRED = (engine.BLOCKING | {"untrue"}) - {"temporary"}
+_LANGUAGES = ("en", "ru")
+_CYRILLIC = re.compile("[а-яё]", re.I)
+_DOING = re.compile(r"(?:(.)(?=\1))?(?:ing|ed|er|or|e)$")  # "running" and "run", "nursing" and "nurse"
+_PREFIX = 5  # letters that two Russian words for one doing share at least
 
 
 @dataclass(frozen=True)
 class _Entry:
     slots: tuple[str, ...]
     said: tuple[tuple[str, Needs], ...]  # patterns, and what a text must hold for them to match
-    whole: bool = False
-    only: bool = False  # these slots themselves, not those below them
+    by: str
+    only: bool
+    values: Mapping[str, re.Pattern[str]]
+
+
+@dataclass(frozen=True)
+class _Alike:
+    slot: str
+    words: frozenset[str]
+    otherwise: frozenset[str] | None
 
 
 @cache
-def _data() -> dict[str, list[dict[str, Any]]]:
+def _data() -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath("gone.toml").read_text("utf-8"))
 
 
@@ -45,7 +59,7 @@ def _sources(language: str, entry: dict[str, Any]) -> list[str]:
 
 def patterns() -> tuple[str, ...]:
     """The patterns of all entries, with everything put in."""
-    return tuple(source for name, entries in _data().items() for entry in entries for source in _sources(name, entry))
+    return tuple(source for name in _LANGUAGES for entry in _data()[name] for source in _sources(name, entry))
 
 
 @cache
@@ -59,22 +73,31 @@ def _entries() -> tuple[_Entry, ...]:
         _Entry(
             tuple(entry["slots"]),
             tuple((source, packaged().get(key_of(source), ())) for source in _sources(language, entry)),
-            entry.get("whole", False),
+            entry.get("by", "name"),
             entry.get("only", False),
+            {slot: re.compile(expanded(values, language), re.I) for slot, values in entry.get("values", {}).items()},
         )
-        for language, entries in _data().items()
-        for entry in entries
+        for language in _LANGUAGES
+        for entry in _data()[language]
+    )
+
+
+@cache
+def _alike() -> tuple[_Alike, ...]:
+    def words(text: str) -> frozenset[str]:
+        return frozenset(word for part in text.split() for word in _words(part))
+
+    return tuple(
+        _Alike(row["slot"], words(row["words"]), words(row["otherwise"]) if "otherwise" in row else None)
+        for row in _data()["alike"]
     )
 
 
 def taken_back(scene: Scene, facts: Sequence[Candidate]) -> Iterator[Candidate]:
     """Retractions of those facts, told before this message, that the sentence says are so no longer."""
     older = [fact for fact in facts if fact.n != scene.message.n and fact.op == "assert"]
-    if not older:
-        return
-    text = scene.sentence.text
-    lower = text.lower()
-    for entry in _entries():
+    text, lower = scene.sentence.text, scene.sentence.text.lower()
+    for entry in _entries() if older else ():
         for source, needs in entry.said:
             if needs and not ODD.intersection(text) and not any(need in lower for need in needs):
                 continue
@@ -86,22 +109,23 @@ def _ended(entry: _Entry, match: re.Match[str], scene: Scene, facts: Sequence[Ca
     about = engine.about(match, scene) if not senses(scene.reaches, match.start()) & _BARRED else None
     if about is None:
         return
-    mine = [
-        fact
-        for fact in facts
-        if name_key(fact.about) == name_key(about)
-        and any(fact.slot == slot or (not entry.only and within(fact.slot, slot)) for slot in entry.slots)
-    ]
-    at = match.groupdict().get("at")
+    mine = [fact for fact in facts if name_key(fact.about) == name_key(about) and _may_end(entry, fact)]
+    at, words = match.groupdict().get("at"), match.groupdict().get("v")
     if at and not any((_words(at) | _words(russian.nominative(at))) & _words(fact.value) for fact in mine):
         return
-    words = match.groupdict().get("v")
-    aimed = [fact for fact in mine if words is None or _agrees(words, fact, whole=entry.whole)]
+    aimed = [fact for fact in mine if words is None or _agrees(words, fact, entry.by)]
     names = {engine.slot_part(fact.slot.split(".")[1]) for fact in aimed if fact.slot.startswith("pet.")}
-    aimed += [fact for fact in mine if _of_pet(fact, names) and fact not in aimed]
+    names |= {engine.slot_part(fact.value) for fact in aimed if fact.slot == "pet"}
+    aimed += [fact for fact in facts if _of_pet(fact, names) and fact not in aimed]
     quote = engine.quoted(scene, match.start(), match.end())
     for fact in aimed:
         yield replace(fact, op="retract", statement="", quote=quote, seq=scene.message.seq, n=scene.message.n)
+
+
+def _may_end(entry: _Entry, fact: Candidate) -> bool:
+    fits = any(fact.slot == slot or (not entry.only and within(fact.slot, slot)) for slot in entry.slots)
+    wanted = entry.values.get(fact.slot) if fits else None
+    return fits and (wanted is None or wanted.search(fact.value) is not None)
 
 
 def _of_pet(fact: Candidate, names: set[str]) -> bool:
@@ -110,26 +134,45 @@ def _of_pet(fact: Candidate, names: set[str]) -> bool:
     return parts[0] == "pet" and (engine.slot_part(fact.value) if len(parts) == 1 else parts[1]) in names
 
 
-def _agrees(words: str, fact: Candidate, *, whole: bool) -> bool:
-    """Whether these words name the fact: they are among its own, or it among them; or they say the relation."""
-    said = _words(words)
-    if whole:
-        own = _words(fact.value)
-        return bool(said and own) and (said <= own or own <= said)
+def _agrees(words: str, fact: Candidate, by: str) -> bool:
+    """Whether these words mean the fact, by the measure of the entry."""
+    said, own = _words(words), _words(fact.value)
+    if not said or not own:
+        return False
+    if by == "doing":
+        return all(any(_one_doing(word, other) for other in own) for word in said)
+    if by == "food" and fact.slot == "diet":
+        return bool(said & _forbidden(fact.value))
+    if by == "whole":
+        return said <= own or own <= said
     relation = people.slot_of(words)
     if relation is not None:
         return fact.slot == relation
-    own = _words(fact.value) | (_words(fact.slot.split(".")[1]) if fact.slot.startswith("pet.") else set())
-    return bool(said and own) and (said <= own or _words(fact.value) <= said)
+    head = _words(words.split()[-1])
+    if within(fact.slot, "pet"):  # a dog bed is no dog
+        return bool(head & (own | _words(" ".join(fact.slot.split(".")[1:2])))) or _one_kind(head, fact, own)
+    return said <= own or own <= said or _one_kind(head, fact, own)
+
+
+def _one_kind(head: set[str], fact: Candidate, own: set[str]) -> bool:
+    """Whether the word is another for what the fact's value is: "собака" for "пёс", "car" for "Skoda"."""
+    rows = (row for row in _alike() if within(fact.slot, row.slot) and head & row.words)
+    return any(own & row.words or (row.otherwise is not None and not own & row.otherwise) for row in rows)
+
+
+def _one_doing(one: str, other: str) -> bool:
+    if _CYRILLIC.match(one):
+        return one == other or (len(one) > _PREFIX and one[:_PREFIX] == other[:_PREFIX])
+    return one == other or _DOING.sub("", one) == _DOING.sub("", other)
+
+
+def _forbidden(diet: str) -> set[str]:
+    rows = (row["foods"] for row in _data()["without"] if re.search(row["diet"], diet, re.I))
+    return {word for foods in rows for food in foods.split() for word in _words(food)}
 
 
 def _words(text: str) -> set[str]:
     """The words of a text without their endings, little words left out."""
-    return (
-        {stem for word in tokens(text) for stem in tokens(russian.lemma(word))}
-        if not _LATIN.search(text)
-        else set(tokens(text))
-    )
-
-
-_LATIN = re.compile("[a-zA-Z]")
+    if not _CYRILLIC.search(text):
+        return set(tokens(text))
+    return {stem for word in tokens(text) for stem in tokens(russian.lemma(word))}

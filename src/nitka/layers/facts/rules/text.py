@@ -8,9 +8,11 @@ a thing; a single quoted lower-case word does not, because such quotes mark iron
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from nitka.layers.facts.rules import speakers
 
 HIDDEN = "\ufffc"
 MESSAGE_CHARS = 4_000
@@ -127,8 +129,9 @@ class Sentence:
         return next((clause for clause in reversed(self.clauses) if clause.start <= place), self.clauses[0])
 
 
-def hidden(text: str) -> str:
-    """The message with everything hidden that is not the user's own statement; the same length."""
+def hidden(text: str, own: Sequence[str] = ()) -> str:
+    """The message with everything hidden that is not the user's own statement; the same length. `own` are the names by
+    which the user is known."""
     text = _ends(text)
     for pattern in (_CODE, _MAIL_LINE):
         text = pattern.sub(_blank, text)
@@ -136,6 +139,8 @@ def hidden(text: str) -> str:
     text = _ADDRESSED.sub(_blank, _without_paste(text))
     for pattern in (_TASK, _TALE, _SPEAKER):
         text = pattern.sub(_without_rest, text)
+    for start, end in speakers.others(text, own) if ":" in text or "]" in text else ():
+        text = text[:start] + re.sub(r"[^\n]", HIDDEN, text[start:end]) + text[end:]
     override = _OVERRIDE.search(text)
     if override:
         text = text[: override.start()] + HIDDEN * (len(text) - override.start())
