@@ -15,18 +15,14 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from nitka.watch import phrases
 from nitka.watch.errors import RuleError
 from nitka.watch.latin import plain_latin, spellings
+from nitka.watch.phrases import GAP, GAPPED, Phrase, Walk
 from nitka.watch.tokens import WORD, Token, repairs
 
-GAP = "*"
-_GAPPED = frozenset({GAP})
 COUNTED = "%"  # after the flag of an idiom: its words are counted
 _WEAKLY = 2
-_STOPS = frozenset(".!?…\n")
-GAP_MOST = 3
-_FEW, _AHEAD = 8, 8 * (GAP_MOST + 2) // 2 + 4  # slots, and how far a phrase of so few reaches at most
-NEAR = GAP_MOST + 3  # how far from a phrase's first token, at most, that of its tokens stands which is sure to be there
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
 
 Reading = tuple[str, str]  # concept, grammatical form
@@ -41,42 +37,15 @@ class Hit(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `phrases`
-    that it may begin, by their second token; `near`: a phrase needs one of these among the next few tokens; `marks` as
-    in `relevance`.
+    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `walk`
+    finds the phrases that it may begin; `marks` as in `relevance`.
     """
 
     hits: tuple[Hit, ...]
     grammar: frozenset[str]
     verb: bool
-    phrases: Mapping[str, Branch]
-    near: frozenset[str]
+    walk: Walk | None
     marks: int
-
-
-class Phrase(NamedTuple):
-    """A phrase after its first token: the rest of its tokens, each a set of words to choose from, and what it stands
-    for.
-    """
-
-    rest: tuple[frozenset[str], ...]
-    concept: str
-    form: str
-    marks: int = 0
-
-
-class Branch(NamedTuple):
-    """Phrases that share their first two tokens: those that end there, the others by their next word, and those that
-    go on after a gap. Where the second token is itself a gap, `nexts` are by the word after it.
-    """
-
-    ends: tuple[Phrase, ...] = ()
-    nexts: Mapping[str, tuple[Phrase, ...]] = {}
-    gapped: tuple[Phrase, ...] = ()
-
-    def all(self) -> Iterable[Phrase]:
-        """Every phrase, once."""
-        return dict.fromkeys((*self.ends, *(p for several in self.nexts.values() for p in several), *self.gapped))
 
 
 @dataclass(slots=True)
@@ -141,7 +110,7 @@ class Found(NamedTuple):
 PREDICATES = frozenset(
     {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
 )
-NOTHING = Word((), frozenset(), False, {}, frozenset(), 0)
+NOTHING = Word((), frozenset(), False, None, 0)
 
 
 def _unmarked(_concept: str, _form: str) -> int:
@@ -168,28 +137,11 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
     marks = 0
     for concept, how in readings:
         marks |= mark(concept, how)
-    phrases = _phrases(form, draft, parents, mark)
-    near = frozenset().union(*(p.rest[p.rest[0] == _GAPPED] for several in phrases.values() for p in several))
-    return Word(hits, grammar, verb, {second: _branch(p) for second, p in phrases.items()}, near, marks)
+    return Word(hits, grammar, verb, phrases.start(_phrases(form, draft, parents, mark)), marks)
 
 
-def _branch(phrases: Sequence[Phrase]) -> Branch:
-    nexts: dict[str, dict[Phrase, None]] = {}
-    for phrase in phrases:
-        if len(phrase.rest) > 1 and phrase.rest[1] != _GAPPED:
-            for word in phrase.rest[1]:
-                nexts.setdefault(word, {})[phrase] = None
-    return Branch(
-        tuple(p for p in phrases if len(p.rest) == 1),
-        {word: tuple(several) for word, several in nexts.items()},
-        tuple(p for p in phrases if len(p.rest) > 1 and p.rest[1] == _GAPPED),
-    )
-
-
-def _phrases(
-    head: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark
-) -> Mapping[str, tuple[Phrase, ...]]:
-    seconds: dict[str, dict[Phrase, None]] = {}
+def _phrases(head: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark) -> list[Phrase]:
+    made: dict[Phrase, None] = {}
     for phrase, reading in draft.phrases.get(head, ()):
         rest = tuple(frozenset(token.split("|")) for token in phrase.split("_")[1:])
         if COUNTED in reading[0]:
@@ -197,10 +149,8 @@ def _phrases(
             if not rest:
                 continue
         for concept, form in _widen([reading], parents):
-            made = Phrase(rest, concept, form, mark(concept, form))
-            for second in rest[0]:
-                seconds.setdefault(second, {})[made] = None
-    return {second: tuple(phrases) for second, phrases in seconds.items()}
+            made[Phrase(rest, concept, form, mark(concept, form))] = None
+    return list(made)
 
 
 def _that_tell(head: str, rest: tuple[frozenset[str], ...], light: Set[str]) -> tuple[frozenset[str], ...]:
@@ -208,10 +158,10 @@ def _that_tell(head: str, rest: tuple[frozenset[str], ...], light: Set[str]) -> 
     count; empty if it never could.
     """
     needed = _WEAKLY - (head not in light)
-    slots = sum(slot != _GAPPED for slot in rest)
+    slots = sum(slot != GAPPED for slot in rest)
     if needed < slots:
         return rest
-    left = tuple(slot if slot == _GAPPED else slot - light for slot in rest)
+    left = tuple(slot if slot == GAPPED else slot - light for slot in rest)
     return left if needed == slots and all(left) else ()
 
 
@@ -308,15 +258,13 @@ def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
     known, words = lexicon.known, lexicon.words
     row = [words[form] if form in known else NOTHING for form in forms]
     marks = reduce(or_, [word.marks for word in row], 0)
-    phrases: list[tuple[int, Phrase, int]] = []
-    for place in [place for place, word in enumerate(row) if word.near]:
-        if not row[place].near.isdisjoint(forms[place + 1 : place + NEAR]):
-            for phrase, end in phrases_at(forms, place, row[place].phrases):
-                counted = _counted(phrase, forms, row, place) if COUNTED in phrase.concept else phrase
-                if counted:
-                    phrases.append((place, counted, end))
-                    marks |= counted.marks
-    return Looked(forms, row, phrases, marks)
+    found = []
+    for place, phrase, end in phrases.standing(forms, [word.walk for word in row]):
+        counted = _counted(phrase, forms, row, place) if COUNTED in phrase.concept else phrase
+        if counted:
+            found.append((place, counted, end))
+            marks |= counted.marks
+    return Looked(forms, row, found, marks)
 
 
 def found(looked: Looked) -> Found:
@@ -326,28 +274,6 @@ def found(looked: Looked) -> Found:
     for place, phrase, end in looked.phrases:
         add(whole, place, Hit(phrase.concept, phrase.form, end - place))
     return whole
-
-
-def phrases_at(forms: Sequence[str], place: int, seconds: Mapping[str, Branch]) -> Sequence[tuple[Phrase, int]]:
-    """The phrases that stand at a token that something follows, each with the index after it."""
-    after = place + 2 if forms[place + 1] == "," and place + 2 < len(forms) else place + 1
-    branch, gap = seconds.get(forms[after]), seconds.get(GAP)
-    here: list[tuple[Phrase, int]] = []
-    rows: list[Iterable[Phrase]] = []
-    if branch:
-        here = [(phrase, after + 1) for phrase in branch.ends]
-        third = after + 2 if after + 2 < len(forms) and forms[after + 1] == "," else after + 1
-        if third < len(forms):
-            rows = [branch.nexts.get(forms[third], ()), branch.gapped]
-    if gap:
-        rows += [gap.nexts[form] for form in dict.fromkeys(forms[after : after + GAP_MOST + 1]) if form in gap.nexts]
-    ahead = forms[after : after + _AHEAD]
-    going = {p: None for row in rows for p in row if not p.rest[-1].isdisjoint(ahead) or len(p.rest) > _FEW}
-    for phrase in going:
-        end = _phrase_end(forms, after, phrase.rest)
-        if end:
-            here.append((phrase, end))
-    return here
 
 
 def add(found: Found, place: int, hit: Hit) -> None:
@@ -363,34 +289,8 @@ def _counted(phrase: Phrase, forms: Sequence[str], row: Sequence[Word], place: i
     """A phrase whose words are chosen freely counts by how many of those that stand here tell anything: as it is with
     three, weakly with two, not at all with fewer.
     """
-    here = [place]
-    _phrase_end(forms, place + 2 if forms[place + 1] == "," else place + 1, phrase.rest, here)
-    telling = sum("LIGHT" not in row[index].grammar for index in here)
+    telling = sum("LIGHT" not in row[index].grammar for index in phrases.places_of(forms, place, phrase))
     flag, _, mark = phrase.concept.partition(COUNTED)
     if telling < _WEAKLY:
         return None
     return phrase._replace(concept=flag + (mark or ("" if telling > _WEAKLY else "?")))
-
-
-def _phrase_end(forms: Sequence[str], place: int, rest: Sequence[frozenset[str]], here: list[int] | None = None) -> int:
-    """The index after the phrase if its rest stands at `place`, else 0. `here` is given the places of its words."""
-    count, index = len(forms), 0
-    while index < len(rest):
-        if rest[index] == _GAPPED:
-            index += 1
-            window = range(place, min(place + GAP_MOST + 1, count))
-            place = next((p for p in window if forms[p] in rest[index] or forms[p] in _STOPS), -1)
-            if place >= 0 and forms[place] not in rest[index]:
-                return 0  # a phrase does not go on in the next sentence
-            if place < 0:
-                return 0
-        else:
-            if place + 1 < count and forms[place] == ",":  # a comma inside a phrase is nobody's concern
-                place += 1
-            if place >= count or forms[place] not in rest[index]:
-                return 0
-        if here is not None:
-            here.append(place)
-        place += 1
-        index += 1
-    return place

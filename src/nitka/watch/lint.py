@@ -17,7 +17,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from nitka.watch import conversations, engine, lexicon, observe
+from nitka.watch import conversations, engine, lexicon, observe, phrases
 from nitka.watch.acts import AFTER
 from nitka.watch.conversations import Conversation
 from nitka.watch.data import rule_book
@@ -216,22 +216,22 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
     texts = [" ".join(t.form for t in tokenise(clean(line))) for line in lines]
     for code, files in languages.items():
         words = lexicon.load(files, {})
-        heads = ((head, words.words[head].phrases) for head in words.known)
-        idioms = [(head, p) for head, s in heads for branch in s.values() for p in branch.all() if p.concept[0] == "!"]
+        walks = ((head, words.words[head].walk) for head in words.known)
+        idioms = [(head, p) for head, walk in walks if walk for p in walk.book.phrases if p.concept[0] == "!"]
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
         if share > _MOST_COPIED:
             yield f"{code}: {len(suspect)} of {len(idioms)} idioms look copied, at most {_MOST_COPIED:.0%} may"
 
 
-def _content(idiom: tuple[str, lexicon.Phrase], words: lexicon.Lexicon) -> int:
+def _content(idiom: tuple[str, phrases.Phrase], words: lexicon.Lexicon) -> int:
     tokens = ({idiom[0]}, *idiom[1].rest)
-    return sum(lexicon.GAP not in t and not any(words.words[w].grammar for w in t) for t in tokens)
+    return sum(phrases.GAP not in t and not any(words.words[w].grammar for w in t) for t in tokens)
 
 
-def _matches(idiom: tuple[str, lexicon.Phrase], texts: Sequence[str]) -> int:
-    gap = rf"(?:\S+ ){{0,{lexicon.GAP_MOST}}}"
-    parts = (gap if lexicon.GAP in t else f"(?:{'|'.join(map(re.escape, sorted(t)))}) " for t in idiom[1].rest)
+def _matches(idiom: tuple[str, phrases.Phrase], texts: Sequence[str]) -> int:
+    gap = rf"(?:\S+ ){{0,{phrases.GAP_MOST}}}"
+    parts = (gap if phrases.GAP in t else f"(?:{'|'.join(map(re.escape, sorted(t)))}) " for t in idiom[1].rest)
     needle = re.compile(f" {re.escape(idiom[0])} {''.join(parts)}")
     return sum(needle.search(f" {text} ") is not None for text in texts)
 

@@ -159,7 +159,8 @@ def extension(memory: Memory, kinds: Kinds) -> Extension:
         for who in spans:
             if who not in ("", "!") and who not in known:
                 known[who] = Speaker(who)
-    spans_by_number = {kinds[flag].number: spans for flag, spans in memory.seen.items()}
+    numbers = kinds.numbers
+    spans_by_number = {numbers[flag]: spans for flag, spans in memory.seen.items()}
     return Extension(spans_by_number, known, memory.fired, memory.ids, memory.recent)
 
 

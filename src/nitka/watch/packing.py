@@ -7,13 +7,12 @@ those messages, flags. Where very many flags stand, first sightings and strength
 
 from __future__ import annotations
 
-import base64
 import binascii
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from nitka.watch.errors import WatchError
-from nitka.watch.types import BITS, NORMAL, ROLES, SPEAKERS, Span, Speaker
+from nitka.watch.types import NORMAL, ROLES, SPEAKERS, Span, Speaker
 
 VERSION = 2
 READABLE = (1, 2)  # version 1 has no strengths
@@ -44,7 +43,7 @@ EMPTY = Extension()
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.value, self.size = int.from_bytes(base64.b64decode(text, validate=True), "little"), 0
+        self.value, self.size = int.from_bytes(binascii.a2b_base64(text, strict_mode=True), "little"), 0
 
     def get(self, bits: int) -> int:
         number = (self.value >> self.size) & ((1 << bits) - 1)
@@ -55,38 +54,44 @@ class _Reader:
 Fields = list[tuple[int, int]]  # (number, bits)
 
 
-def pack(ext: Extension, lives: Mapping[int, str]) -> str:
-    """The string; `lives` gives each flag number's life."""
+def pack(ext: Extension, widths: Mapping[int, int]) -> str:
+    """The string; `widths` gives the bits that an age of each flag number takes."""
     if not (ext.spans or ext.known or ext.ids or ext.fired):
         return NOTHING
     tags = sorted(ext.known)[:SPEAKERS]
-    ids = sorted(ext.ids)[:IDS]
-    fields: Fields = [(len(tags), 4), *((_speaker_number(ext.known[tag]), TAG_BITS + 5) for tag in tags)]
-    fields.append((len(ids), 4))
-    fields += [(identity | ext.ids[identity] << ID_BITS, ID_BITS + 3) for identity in ids]
-    fields += _rule_fields(ext, ids)
-    fields += _span_fields(ext, ["", "!", *tags], lives)
-    value = size = 0
+    value, size = len(tags), 4
+    for tag in tags:
+        value |= _speaker_number(ext.known[tag]) << size
+        size += TAG_BITS + 5
+    if ext.ids or ext.fired:
+        value, size = _put(value, size, _rule_fields(ext))
+    else:
+        size += 4 + 8 + 7  # no ids, no rules fired, no alerts of late
+    value, size = _put_spans(value, size, ext.spans, ("", "!", *tags), widths)
+    return binascii.b2a_base64(value.to_bytes((size + 7) // 8, "little"), newline=False).decode("ascii")
+
+
+def _put(value: int, size: int, fields: Fields) -> tuple[int, int]:
     for number, bits in fields:
-        if number:
-            value |= number << size
+        value |= number << size
         size += bits
-    return base64.b64encode(value.to_bytes((size + 7) // 8, "little")).decode("ascii")
+    return value, size
 
 
 def _speaker_number(speaker: Speaker) -> int:
-    return int(speaker.tag, 16) | _AGES.index(speaker.age) << TAG_BITS | ROLES.index(speaker.role) << TAG_BITS + 2
+    tag = int(speaker.tag, 16)
+    if not speaker.age and not speaker.role:
+        return tag
+    return tag | _AGES.index(speaker.age) << TAG_BITS | ROLES.index(speaker.role) << TAG_BITS + 2
 
 
-def _rule_fields(ext: Extension, ids: list[int]) -> Fields:
-    fields = [*_set_fields(ext.fired), *((ext.fired[number], 2) for number in sorted(ext.fired))]
+def _rule_fields(ext: Extension) -> Fields:
+    ids = sorted(ext.ids)[:IDS]
+    fields = [(len(ids), 4), *((identity | ext.ids[identity] << ID_BITS, ID_BITS + 3) for identity in ids)]
+    width = max(ext.fired, default=-1) + 1
+    fields += [(width, 8), (_bitmap(ext.fired), width), *((ext.fired[number], 2) for number in sorted(ext.fired))]
     recent = sorted(ext.recent)[:RECENT]
     return [*fields, (len(recent), 7), *((ids.index(i) | n << 3 | s << 10, 12) for i, n, s in recent)]
-
-
-def _set_fields(numbers: Collection[int]) -> Fields:
-    width = max(numbers, default=-1) + 1
-    return [(width, 8), (_bitmap(numbers), width)]
 
 
 def _bitmap(numbers: Iterable[int]) -> int:
@@ -96,23 +101,29 @@ def _bitmap(numbers: Iterable[int]) -> int:
     return bits
 
 
-def _span_fields(ext: Extension, who: list[str], lives: Mapping[int, str]) -> Fields:
-    old = len(ext.spans) > CROWD
-    fields: Fields = [*_set_fields(ext.spans), (old, 1)]
-    place = {tag: index for index, tag in enumerate(who)}
-    for number in sorted(ext.spans):
-        spans, bits = ext.spans[number], BITS[lives[number]]
-        if len(spans) == 1 and "" in spans:
-            fields.append((0, 1))
+def _put_spans(
+    value: int, size: int, spans: Mapping[int, Mapping[str, Span]], who: tuple[str, ...], widths: Mapping[int, int]
+) -> tuple[int, int]:
+    old, numbers = len(spans) > CROWD, sorted(spans)
+    top = numbers[-1] + 1 if numbers else 0
+    value |= (top | _bitmap(numbers) << 8 | old << 8 + top) << size
+    size += 8 + top + 1
+    place, people = {tag: index for index, tag in enumerate(who)}, len(who)
+    for number in numbers:
+        found, bits = spans[number], widths[number]
+        if len(found) == 1 and "" in found:
+            size += 1
         else:
-            fields.append((1 | _bitmap(place[tag] for tag in spans) << 1, len(who) + 1))
-        for tag in sorted(spans, key=place.__getitem__):
-            first, last, strength = spans[tag]
-            fields.append((last, bits) if old else (first | last << bits | strength << 2 * bits, 2 * bits + 2))
-    return fields
+            value |= (1 | _bitmap([place[tag] for tag in found]) << 1) << size
+            size += people + 1
+        for tag in found if len(found) == 1 else sorted(found, key=place.__getitem__):
+            first, last, strength = found[tag]
+            value |= (last if old else first | last << bits | strength << 2 * bits) << size
+            size += bits if old else 2 * bits + 2
+    return value, size
 
 
-def unpack(text: str, lives: Mapping[int, str], path: str, *, version: int = VERSION) -> Extension:
+def unpack(text: str, widths: Mapping[int, int], path: str, *, version: int = VERSION) -> Extension:
     """Read the string back. Raises `WatchError` if it is not one of ours; a flag that has since been removed ends the
     reading.
     """
@@ -120,19 +131,30 @@ def unpack(text: str, lives: Mapping[int, str], path: str, *, version: int = VER
         return EMPTY
     try:
         read = _Reader(text)
-        tags = [_speaker(read) for _ in range(read.get(4))]
-        ids = [(read.get(ID_BITS), read.get(3)) for _ in range(read.get(4))]
-        fired = {n: read.get(2) for n in _set(read.get(read.get(8)))}
-        recent = frozenset((ids[read.get(3)][0], read.get(7), read.get(2)) for _ in range(read.get(7)))
-        spans = _spans(read, ["", "!", *(s.tag for s in tags)], lives, 2 if version > 1 else 0)
+        known = {s.tag: s for s in [_speaker(read.get(TAG_BITS + 5)) for _ in range(read.get(4))]}
+        ids, fired, recent = _rules(read)
+        spans = _spans(read, ("", "!", *known), widths, 2 if version > 1 else 0)
     except (ValueError, IndexError, binascii.Error):
         raise WatchError(path, "a damaged extension", "the x of a memory as it was returned, or none") from None
-    return Extension(spans, {s.tag: s for s in tags}, fired, dict(ids), recent)
+    return Extension(spans, known, fired, ids, recent)
 
 
-def _speaker(read: _Reader) -> Speaker:
-    tag = f"{read.get(TAG_BITS):05x}"
-    return Speaker(tag, _AGES[read.get(2)], ROLES[read.get(3)])
+def _speaker(number: int) -> Speaker:
+    tag = f"{number & (1 << TAG_BITS) - 1:05x}"
+    if number < 1 << TAG_BITS:
+        return Speaker(tag)
+    return Speaker(tag, _AGES[number >> TAG_BITS & 3], ROLES[number >> TAG_BITS + 2])
+
+
+def _rules(read: _Reader) -> tuple[dict[int, int], dict[int, int], frozenset[tuple[int, int, int]]]:
+    """Ids, rules fired, and alerts of late; mostly there are none of the first and the last."""
+    if read.value >> read.size & (1 << 4 + 8 + 7) - 1 == 0:
+        read.size += 4 + 8 + 7
+        return {}, {}, frozenset()
+    ids = [(read.get(ID_BITS), read.get(3)) for _ in range(read.get(4))]
+    fired = {n: read.get(2) for n in _set(read.get(read.get(8)))}
+    recent = frozenset((ids[read.get(3)][0], read.get(7), read.get(2)) for _ in range(read.get(7)))
+    return dict(ids), fired, recent
 
 
 def _set(bits: int) -> list[int]:
@@ -144,25 +166,30 @@ def _set(bits: int) -> list[int]:
     return numbers
 
 
-def _spans(read: _Reader, who: list[str], lives: Mapping[int, str], width: int) -> dict[int, dict[str, Span]]:
+def _spans(read: _Reader, who: tuple[str, ...], widths: Mapping[int, int], width: int) -> dict[int, dict[str, Span]]:
     spans: dict[int, dict[str, Span]] = {}
     numbers = _set(read.get(read.get(8)))
     old = read.get(1)
-    value, size, people = read.value, read.size, len(who)  # the busiest loop of reading: no calls
+    value, people = (
+        read.value >> read.size,
+        len(who),
+    )  # the busiest loop of reading: no calls, and what is read falls off
     for number in numbers:
-        if number not in lives:
+        if number not in widths:
             return spans
-        bits = BITS[lives[number]]
+        bits = widths[number]
         mask = (1 << bits) - 1
-        present = value >> size + 1 & (1 << people) - 1 if value >> size & 1 else 1
-        size += 1 + people if value >> size & 1 else 1
+        present, value = (value >> 1 & (1 << people) - 1, value >> people + 1) if value & 1 else (1, value >> 1)
         found = spans[number] = {}
-        for index in _set(present):
-            first = mask if old else value >> size & mask
-            size += 0 if old else bits
-            last = value >> size & mask
-            size += bits
-            strength = value >> size & 3 if width and not old else NORMAL
-            size += 0 if old else width
-            found[who[index]] = Span(first if first > last else last, last, strength or NORMAL)
+        for name in who if present else ():
+            here, present = present & 1, present >> 1
+            if not here:
+                continue
+            first = mask if old else value & mask
+            value >>= 0 if old else bits
+            last = value & mask
+            value >>= bits
+            strength = value & 3 if width and not old else NORMAL
+            value >>= 0 if old else width
+            found[name] = Span(first if first > last else last, last, strength or NORMAL)
     return spans

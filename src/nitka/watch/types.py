@@ -40,13 +40,14 @@ class FlagKind:
 
 
 class Kinds(dict[str, FlagKind]):
-    """The flags of a rule set by id, with what is looked up all the time: `lives` by number, `limits` (life, highest
-    age) by id.
+    """The flags of a rule set by id, with what is looked up all the time: `widths`, the bits of an age, by number;
+    by id the number, and `limits` (life, highest age).
     """
 
     def __init__(self, kinds: Mapping[str, FlagKind]) -> None:
         super().__init__(kinds)
-        self.lives = {kind.number: kind.life for kind in kinds.values()}
+        self.widths = {kind.number: BITS[kind.life] for kind in kinds.values()}
+        self.numbers = {flag: kind.number for flag, kind in kinds.items()}
         self.limits = {
             flag: (LIVES[kind.life], min(AGE_CAP, (1 << BITS[kind.life]) - 1)) for flag, kind in kinds.items()
         }

@@ -73,8 +73,8 @@ def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
 
 def dump(memory: Memory, kinds: Kinds) -> dict[str, Any]:
     """Write a memory."""
-    flags = sorted(memory.seen, key=lambda flag: kinds[flag].number)
-    x: dict[str, Any] = {"v": VERSION, "s": pack(extension(memory, kinds), kinds.lives)}
+    flags = sorted(memory.seen, key=kinds.numbers.__getitem__)
+    x: dict[str, Any] = {"v": VERSION, "s": pack(extension(memory, kinds), kinds.widths)}
     if memory.language:
         x["l"] = memory.language
     return {
@@ -118,7 +118,8 @@ def _flags(entries: list[Any], kinds: Kinds, path: str) -> tuple[set[str], list[
 
 def _seen(flags: set[str], ext: Extension, kinds: Kinds) -> dict[str, Mapping[str, Span]]:
     """What stands: flags of the list, with their ages from the extension, or as the caller's own, seen just now."""
-    return {flag: ext.spans.get(kinds[flag].number) or {CALLER: Span(0, 0)} for flag in flags}
+    numbers, spans = kinds.numbers, ext.spans
+    return {flag: spans.get(numbers[flag]) or {CALLER: Span(0, 0)} for flag in flags}
 
 
 def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
@@ -134,7 +135,7 @@ def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
         raise WatchError(f"{path}.s", kind(packed), "a string of at most 2048 characters")
     if not isinstance(language, str) or len(language) > 8:
         raise WatchError(f"{path}.l", kind(language), "a language code")
-    return unpack(packed, kinds.lives, f"{path}.s", version=version), language
+    return unpack(packed, kinds.widths, f"{path}.s", version=version), language
 
 
 def _antecedents(entries: list[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:
