@@ -37,14 +37,14 @@ class Hit(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `walk`
-    finds the phrases that it may begin; `marks` as in `relevance`.
+    """What a word form stands for. `grammar` are its concepts in capitals; `verb`: it makes a predicate; `walks`
+    find the phrases that it may begin; `marks` as in `relevance`.
     """
 
     hits: tuple[Hit, ...]
     grammar: frozenset[str]
     verb: bool
-    walk: Walk | None
+    walks: tuple[Walk, ...]
     marks: int
 
 
@@ -110,7 +110,7 @@ class Found(NamedTuple):
 PREDICATES = frozenset(
     {"BE", "CAN", "WILL", "MUST", "NEED", "WANT", "LET", "LETS", "HAVE", "DO", "VERB", "NONEED", "MIND"}
 )
-NOTHING = Word((), frozenset(), False, None, 0)
+NOTHING = Word((), frozenset(), False, (), 0)
 
 
 def _unmarked(_concept: str, _form: str) -> int:
@@ -137,7 +137,7 @@ def _word(form: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: 
     marks = 0
     for concept, how in readings:
         marks |= mark(concept, how)
-    return Word(hits, grammar, verb, phrases.start(_phrases(form, draft, parents, mark)), marks)
+    return Word(hits, grammar, verb, phrases.starts(_phrases(form, draft, parents, mark)), marks)
 
 
 def _phrases(head: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mark: Mark) -> list[Phrase]:
@@ -259,7 +259,7 @@ def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
     row = [words[form] if form in known else NOTHING for form in forms]
     marks = reduce(or_, [word.marks for word in row], 0)
     found = []
-    for place, phrase, end in phrases.standing(forms, [word.walk for word in row]):
+    for place, phrase, end in phrases.standing(forms, [word.walks for word in row]):
         counted = _counted(phrase, forms, row, place) if COUNTED in phrase.concept else phrase
         if counted:
             found.append((place, counted, end))

@@ -216,8 +216,10 @@ def _copied(languages: Mapping[str, Sequence[tuple[str, str]]], lines: Sequence[
     texts = [" ".join(t.form for t in tokenise(clean(line))) for line in lines]
     for code, files in languages.items():
         words = lexicon.load(files, {})
-        walks = ((head, words.words[head].walk) for head in words.known)
-        idioms = [(head, p) for head, walk in walks if walk for p in walk.book.phrases if p.concept[0] == "!"]
+        walks = ((head, words.words[head].walks) for head in words.known)
+        idioms = [
+            (head, p) for head, several in walks if several for p in several[0].book.phrases if p.concept[0] == "!"
+        ]
         suspect = [i for i in idioms if _content(i, words) >= 4 or _matches(i, texts) == 1]
         share = len(suspect) / max(1, len(idioms))
         if share > _MOST_COPIED:

@@ -177,7 +177,7 @@ def merge(memories: Iterable[Mapping[str, Any] | None], *, watch: Watch | None =
 def parse_json(body: Mapping[str, Any], *, watch: Watch | None = None) -> dict[str, Any]:
     """Answer a `/parse` request. Raises `WatchError`; `error_json` makes its body."""
     watch = watch or default()
-    if not isinstance(body, Mapping):
+    if not isinstance(body, (dict, Mapping)):
         raise WatchError("body", kind(body), "an object")
     content = body.get("content")
     if not isinstance(content, str):

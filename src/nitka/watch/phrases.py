@@ -77,20 +77,24 @@ def _moved(rest: Sequence[frozenset[str]], slot: int, awaited: int, form: str) -
 
 
 class Walk:
-    """Where the phrases of one first word stand after some words. `ends` are the numbers of those that are whole.
+    """Where phrases of one first word stand after some words. `ends` are the numbers of those that are whole.
+
     `nexts` holds the walk after each word that some phrase wants, `other` that after any other word: `UNMADE` until a
-    text needs it, None where no phrase is possible any longer.
+    text needs it, None where no phrase is possible any longer. Where only gaps are left, one of `words` must stand
+    among the next `gap` tokens, or nothing comes of it.
     """
 
-    __slots__ = ("book", "ends", "nexts", "other", "states")
+    __slots__ = ("book", "ends", "gap", "nexts", "other", "states", "words")
 
     def __init__(self, book: _Book, states: tuple[State, ...]) -> None:
         rests = [book.phrases[number].rest for number, _, _ in states]
         self.book, self.states = book, states
         self.ends = tuple(s[0] for s, rest in zip(states, rests, strict=True) if s[1] == len(rest))
         slots = [rest[s[1]] for s, rest in zip(states, rests, strict=True) if s[1] < len(rest)]
-        self.nexts: dict[str, Walk | None] = dict.fromkeys(frozenset().union(STOPS, ",", *slots), UNMADE)
+        self.words: frozenset[str] = frozenset().union(*slots)
+        self.nexts: dict[str, Walk | None] = dict.fromkeys(self.words.union(STOPS, ","), UNMADE)
         self.other: Walk | None = UNMADE
+        self.gap = max((s[2] for s in states), default=0) if all(s[2] > 0 for s in states) else 0
 
     def make(self, form: str) -> Walk | None:
         """What `nexts` or `other` lack."""
@@ -105,40 +109,57 @@ class Walk:
 UNMADE = cast(Walk, object())
 
 
-def start(phrases: Sequence[Phrase]) -> Walk | None:
-    """The walk of these phrases before anything after their first word; None if there are none."""
-    states = tuple((number, *_first(phrase)) for number, phrase in enumerate(phrases))
-    return Walk(_Book(phrases), states) if phrases else None
+def starts(phrases: Sequence[Phrase]) -> tuple[Walk, ...]:
+    """The walks of these phrases before anything after their first word: of those that go on at once, and of those
+    that go on after a gap.
+    """
+    book = _Book(phrases)
+    near = tuple((number, 0, _WORD) for number, phrase in enumerate(phrases) if phrase.rest[0] != GAPPED)
+    far = tuple((number, 1, _FIRST_GAP) for number, phrase in enumerate(phrases) if phrase.rest[0] == GAPPED)
+    return tuple(Walk(book, states) for states in (near, far) if states)
 
 
 def _first(phrase: Phrase) -> tuple[int, int]:
     return (1, _FIRST_GAP) if phrase.rest[0] == GAPPED else (0, _WORD)
 
 
-def standing(forms: Sequence[str], walks: Iterable[Walk | None]) -> list[tuple[int, Phrase, int]]:
+def standing(forms: Sequence[str], walks: Iterable[Sequence[Walk]]) -> list[tuple[int, Phrase, int]]:
     """The phrases of a text, as (place of the first word, phrase, place after it). `walks` are those of its words. Of
     one first word, short ones stand first, those that begin with a gap last.
     """
     found: list[tuple[int, Phrase, int]] = []
-    count = len(forms)
-    for place, first in enumerate(walks):
-        if first is None:
-            continue
-        here, index, ends = first, place + 1, list[tuple[int, int]]()
-        while index < count:  # the busiest loop of all: a look-up, and nothing else, for most words
-            after = here.nexts.get(forms[index], here.other)
-            if after is UNMADE:
-                after = here.make(forms[index])
-            if after is None:
-                break
-            here, index = after, index + 1
-            if here.ends:
-                ends += [(number, index) for number in here.ends]
+    for place, several in enumerate(walks):
+        ends: list[tuple[int, int]] = []
+        for first in several:
+            ends += _walked(forms, place + 1, first)
         if ends:
-            phrases = first.book.phrases
-            ends.sort(key=lambda end: _order(phrases[end[0]].rest, end[0], forms, place))
+            phrases = several[0].book.phrases
+            if len(ends) > 1:
+                _sort(ends, phrases, forms, place)
             found += [(place, phrases[number], end) for number, end in ends]
     return found
+
+
+def _walked(forms: Sequence[str], index: int, here: Walk) -> Sequence[tuple[int, int]]:
+    """Numbers of the phrases that a walk over the tokens from `index` makes whole, each with the place after it."""
+    ends: list[tuple[int, int]] = []
+    count = len(forms)
+    while index < count:  # the busiest loop of all: for most words one look-up, and out
+        if here.gap and here.words.isdisjoint(forms[index : index + here.gap]):
+            break
+        after = here.nexts.get(forms[index], here.other)
+        if after is UNMADE:
+            after = here.make(forms[index])
+        if after is None:
+            break
+        here, index = after, index + 1
+        if here.ends:
+            ends += [(number, index) for number in here.ends]
+    return ends
+
+
+def _sort(ends: list[tuple[int, int]], phrases: Sequence[Phrase], forms: Sequence[str], place: int) -> None:
+    ends.sort(key=lambda end: _order(phrases[end[0]].rest, end[0], forms, place))
 
 
 def _order(rest: Sequence[frozenset[str]], number: int, forms: Sequence[str], place: int) -> tuple[int, int, int]:

@@ -59,6 +59,7 @@ class Settings(NamedTuple):
         return self.entities or self.abuse
 
 
+NOBODY = Who()
 _USUAL = {"state", "memory", "speaker"}  # what nearly every request holds, and no more
 
 
@@ -66,11 +67,12 @@ def read(value: object, path: str = "settings") -> Settings:
     """Check the settings. Raises `WatchError` naming path, kind found and what is allowed."""
     if value is None:
         value = {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):  # asking a class costs a tenth of asking a protocol
         raise WatchError(path, kind(value), "an object")
     if value.keys() <= _USUAL:
         state = "state" in value and _switch(value, "state", path)
-        speaker = _speaker(value.get("speaker"), f"{path}.speaker")
+        told = value.get("speaker")
+        speaker = NOBODY if told is None else _speaker(told, f"{path}.speaker")
         return Settings(state=state, speaker=speaker, memory=value.get("memory"))
     on = SWITCHES | {name: _switch(value, name, path) for name in value if name in SWITCHES}
     _choice(value, "format", FORMATS, path)
@@ -135,9 +137,11 @@ def _string(value: Mapping[str, Any], name: str, path: str) -> str:
 
 def _speaker(value: object, path: str) -> Who:
     if value is None:
-        return Who()
+        return NOBODY
     if isinstance(value, str):
-        return who(_string({"id": value}, "id", path))
+        if len(value) > 512:
+            raise WatchError(f"{path}.id", kind(value), "a string of at most 512 characters")
+        return who(value)
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), 'a string or {"id", "age", "role"}')
     identity = _string(value, "id", path)

@@ -8,7 +8,7 @@ echoed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nitka.watch.assign import check
@@ -42,14 +42,14 @@ def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
     """Read a memory. Raises `WatchError`; `TooLarge` when the echoed part is over 64 entries or 16 KB."""
     if isinstance(value, Memory):
         return value
-    if not value and (value is None or isinstance(value, Mapping)):
+    if not value and (value is None or isinstance(value, (dict, Mapping))):
         return Memory()
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):  # asking a class costs a tenth of asking a protocol
         raise WatchError(path, kind(value), "an object or null")
     if not value.keys() <= _KNOWN:
         raise WatchError(path, "an unknown key", " ".join(_KEYS))
     ext, language = _extension(value.get("x"), kinds, f"{path}.x")
-    flags, told, assign = (_list(value, key, path) for key in ("flags", "antecedents", "assign"))
+    flags, told, assign = _list(value, "flags", path), _list(value, "antecedents", path), _list(value, "assign", path)
     if ext is EMPTY and not (flags or told or assign):
         return Memory(language=language)
     ours, foreign = _flags(flags, kinds, f"{path}.flags")
@@ -59,7 +59,7 @@ def load(value: object, kinds: Kinds, path: str = "settings.memory") -> Memory:
         _limit((*foreign, *assign, *mentions), path)
     return Memory(
         seen=_seen(ours, ext, kinds),
-        known={t: s for t, s in ext.known.items() if s.age or s.role},
+        known={t: s for t, s in ext.known.items() if s.age or s.role} if ext.known else {},
         fired=ext.fired,
         ids=ext.ids,
         recent=ext.recent,
@@ -78,8 +78,8 @@ def dump(memory: Memory, kinds: Kinds) -> dict[str, Any]:
     if memory.language:
         x["l"] = memory.language
     return {
-        "flags": [*flags, *memory.foreign],
-        "antecedents": [*map(_mention, memory.antecedents), *memory.mentions],
+        "flags": [*flags, *memory.foreign] if memory.foreign else flags,
+        "antecedents": [*[_mention(one) for one in memory.antecedents], *memory.mentions],
         "assign": list(memory.assign),
         "x": x,
     }
@@ -93,19 +93,22 @@ def flag_name(entry: object) -> str:
     return CODES.get(value, value) if isinstance(value, str) else ""
 
 
-def _list(value: Mapping[str, Any], key: str, path: str) -> list[Any]:
+def _list(value: Mapping[str, Any], key: str, path: str) -> Sequence[Any]:
     found = value.get(key)
     if found is None:
         return []
     if not isinstance(found, (list, tuple)):  # a union type is made anew at every call
         raise WatchError(f"{path}.{key}", kind(found), "an array")
-    return list(found)
+    return found
 
 
-def _flags(entries: list[Any], kinds: Kinds, path: str) -> tuple[set[str], list[Any]]:
+def _flags(entries: Sequence[Any], kinds: Kinds, path: str) -> tuple[set[str], list[Any]]:
     ours: set[str] = set()
     foreign = []
     for place, entry in enumerate(entries):
+        if type(entry) is str and entry in kinds and entry not in CODES:  # as nearly all are
+            ours.add(entry)
+            continue
         name = flag_name(entry)
         if not name:
             raise WatchError(f"{path}[{place}]", kind(entry), 'a name, or {"index", "value"}')
@@ -125,7 +128,7 @@ def _seen(flags: set[str], ext: Extension, kinds: Kinds) -> dict[str, Mapping[st
 def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
     if value is None or value == {}:
         return EMPTY, ""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         raise WatchError(path, kind(value), "an object or null")
     version = value.get("v")
     if version not in READABLE:
@@ -138,11 +141,11 @@ def _extension(value: object, kinds: Kinds, path: str) -> tuple[Extension, str]:
     return unpack(packed, kinds.widths, f"{path}.s", version=version), language
 
 
-def _antecedents(entries: list[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:
+def _antecedents(entries: Sequence[Any], path: str) -> tuple[tuple[Antecedent, ...], list[Any]]:
     mine: dict[str, Antecedent] = {}
     foreign = []
     for place, entry in enumerate(entries):
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, (dict, Mapping)):
             raise WatchError(f"{path}[{place}]", kind(entry), "an object")
         read = _antecedent(entry)
         if read is None:
@@ -157,14 +160,11 @@ def _antecedent(entry: Mapping[str, Any]) -> Antecedent | None:
     if entry.get("family") != 0 or not isinstance(features, list) or len(features) != 5:
         return None
     who, concept, form, owner, ago = features
-    strings = all(isinstance(f, str) and len(f) <= 40 for f in (who, concept, form, owner))
-    if (
-        not strings
-        or not isinstance(ago, int)
-        or isinstance(ago, bool)
-        or not 0 <= ago < 8
-        or who not in ("person", "thing")
-    ):
+    if not (isinstance(who, str) and isinstance(concept, str) and isinstance(form, str) and isinstance(owner, str)):
+        return None
+    if max(len(concept), len(form), len(owner)) > 40 or who not in ("person", "thing"):
+        return None
+    if not isinstance(ago, int) or isinstance(ago, bool) or not 0 <= ago < 8:
         return None
     return Antecedent(who, concept, form, owner, ago)
 
@@ -173,7 +173,7 @@ def _mention(one: Antecedent) -> dict[str, Any]:
     return {"family": 0, "features": [one.kind, one.concept, one.form, one.owner, one.ago]}
 
 
-def _sorted(values: tuple[Any, ...] | list[Any]) -> tuple[Any, ...]:
+def _sorted(values: Sequence[Any]) -> tuple[Any, ...]:
     if not values:
         return ()
     return tuple(v for _, v in sorted({canonical(v): v for v in values}.items()))
