@@ -188,8 +188,8 @@ class Asker:
         base = memory.ledger if memory else ledger
         here = session_tag(owner, wanted.session)
         view = await vault.store.view(Look(owner=owner.id, from_n=(base.cursor, TAIL_ROWS)))
-        rows = {n: one for n, one in said(owner, view).items() if _may(one, here, wanted)}
-        ready.tail = await tail(vault, owner, base, rows)
+        late = tuple(one for one in view.person_rows if _may(one.session, one.row.seq, here, wanted))
+        ready.tail = await tail(vault, owner, base, said(owner, replace(view, person_rows=late)))
         if len(view.person_rows) >= TAIL_ROWS and view.n - base.cursor > TAIL_ROWS:
             ready.notes.append(f"recall: {view.n - base.cursor - TAIL_ROWS} of the newest rows are not indexed yet")
         if memory is not None and memory.lacking:
@@ -292,9 +292,9 @@ class Asker:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _may(one: Said, here: Tag, wanted: Question) -> bool:
+def _may(tag: Tag, seq: int, here: Tag, wanted: Question) -> bool:
     """Whether a row may be found: what the window has left of this session, and other sessions where asked for."""
-    return one.message.seq < wanted.before if one.tag == here else wanted.recall == "user"
+    return seq < wanted.before if tag == here else wanted.recall == "user"
 
 
 def _fitting(texts: Sequence[str], budget: int, vault: Vault) -> list[str]:

@@ -21,7 +21,7 @@ _SENTENCE = re2.compile(r"\s*[^.!?…؟।。！？\n]*[.!?…؟।。！？\n]*
 
 
 class Bearing:
-    """How many of a question's terms a text holds. Words looked up for one text are known for the next, so use one for
+    """How many of a question's terms a text holds. Texts and words that were looked up once are known, so use one for
     all that one question shows, and no longer: it holds what people wrote.
     """
 
@@ -30,9 +30,14 @@ class Bearing:
         self._wanted = frozenset(wanted.tolist())
         self._lemmas = lemmas
         self._known: dict[Word, frozenset[int]] = {}
+        self._counted: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        return len(frozenset().union(*map(self._held, read(text)))) if self._wanted else 0
+        counted = self._counted.get(text)
+        if counted is None:
+            held = frozenset[int]().union(*map(self._held, read(text))) if self._wanted else ()
+            counted = self._counted[text] = len(held)
+        return counted
 
     def _held(self, word: Word) -> frozenset[int]:
         held = self._known.get(word)

@@ -110,6 +110,8 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, accents still on (for dictionaries), scripts without spaces split off."""
+    if text.isascii():
+        return _PLAIN_WORD.findall(text.lower())
     plain = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode()).lower()
     if _PLAIN.fullmatch(plain):
         return _PLAIN_WORD.findall(plain)
@@ -172,17 +174,25 @@ def language_of(found: Iterable[str]) -> str:
         elif script in _SCRIPTS:
             counted[_SCRIPTS[script]] += 1
             cyrillic.update(word if script == "CYRILLIC" else "")
+    if cyrillic and counted["ru"] == max(counted.values()):
+        return "uk" if cyrillic & _UKRAINIAN and not cyrillic & _RUSSIAN else "ru"
+    return _leader(counted)
+
+
+def _latin_language_of(folded: Iterable[str]) -> str:
+    """The same for folded words that are all in Latin letters."""
+    listed = _latin_function_words()
+    counted: dict[str, int] = {}
+    for word in folded:
+        for code in listed.get(word, ()):
+            counted[code] = counted.get(code, 0) + 1
+    return _leader(counted)
+
+
+def _leader(counted: Mapping[str, int]) -> str:
     best = max(counted.values(), default=0)
     leaders = {language for language, number in counted.items() if number == best}
-    if "ru" in leaders:
-        return "uk" if cyrillic & _UKRAINIAN and not cyrillic & _RUSSIAN else "ru"
     return "en" if not leaders or "en" in leaders else min(leaders)
-
-
-def languages_of(found: Sequence[str]) -> tuple[str, str]:
-    """The languages of a text's words in Latin letters, and of its other words."""
-    latin = [word for word in found if is_latin(word)]
-    return language_of(latin), language_of(word for word in found if not is_latin(word))
 
 
 def is_latin(word: str) -> bool:
@@ -200,9 +210,10 @@ class Word(NamedTuple):
 
 def read(text: str) -> list[Word]:
     """The words of a text, in order."""
-    found = words(text)
-    latin, other = languages_of(found)
-    return [Word(word[:LONGEST], fold(word), latin if is_latin(word) else other) for word in found]
+    found = [(word, fold(word), is_latin(word)) for word in words(text)]
+    latin = _latin_language_of(folded for _, folded, plain in found if plain)
+    other = language_of(word for word, _, plain in found if not plain)
+    return [Word(word[:LONGEST], folded, latin if plain else other) for word, folded, plain in found]
 
 
 def terms(text: str, lemmas: Lemmas) -> list[str]:
