@@ -155,7 +155,7 @@ def step(
             after=just,
             matters=None if first is None else _matters(watch.relevance, looked, marks),
         )
-        sightings = [s for s in found if _counts(watch.kinds[s.flag], speaker.role)]
+        sightings = [s for s in found if _counts(watch.kinds[s.flag], speaker.role)] if speaker.role else found
         now = now._replace(antecedents=antecedents)
         language = identify(_said(seen.reading), codes, words)
     if replay and identity is not None:
@@ -201,9 +201,11 @@ def _said(reading: clauses.Reading) -> Iterator[str]:
 def _just_shown(wanted: Set[str], now: Memory, tag: str) -> list[str]:
     """Of these flags, those that somebody else showed in one of the last two messages."""
     return sorted(
-        flag
-        for flag, spans in now.seen.items()
-        if flag in wanted and any(0 < span.last <= _JUST and (who != tag or not tag) for who, span in spans.items())
+        [
+            flag
+            for flag in wanted & now.seen.keys()
+            if any([0 < span.last <= _JUST and (who != tag or not tag) for who, span in now.seen[flag].items()])
+        ]
     )
 
 

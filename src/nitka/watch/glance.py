@@ -31,8 +31,8 @@ def glance(text: str, lexicon: Lexicon) -> Looked | None:
     if _SPECIAL.search(folded) or (not folded.isascii() and _LATIN.search(folded)):
         return None
     forms = _PIECE.findall(folded)
-    known = lexicon.known
-    strange = [i for i, form in enumerate(forms) if form not in known and form not in MARKS]
+    known, met = lexicon.known, lexicon.words
+    strange = [i for i, form in enumerate(forms) if form not in met and form not in MARKS and form not in known]
     return None if strange and _changed(forms, strange, lexicon) else look(forms, lexicon)
 
 

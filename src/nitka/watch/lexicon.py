@@ -256,7 +256,8 @@ class Looked(NamedTuple):
 def look(forms: Sequence[str], lexicon: Lexicon) -> Looked:
     """Look up every token, and the phrases that begin at it."""
     known, words = lexicon.known, lexicon.words
-    row = [words[form] if form in known else NOTHING for form in forms]
+    met = words.get
+    row = [met(form) or (words[form] if form in known else NOTHING) for form in forms]
     marks = reduce(or_, [word.marks for word in row], 0)
     found = []
     for place, phrase, end in phrases.standing(forms, [word.walks for word in row]):

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 from nitka.watch.packing import CROWD, ID_BITS, IDS, RECENT, TAG_BITS, Extension
@@ -20,6 +21,7 @@ from nitka.watch.types import BITS, SPEAKERS, Kinds, Span, Speaker
 ROOM = 2040  # bytes of flags, antecedents and x, as JSON without blanks
 _FIXED = 75 + 140 + 175  # punctuation, antecedents, and what x holds beside the flags, each at its largest
 _PAIR_BITS = 26
+_span: Callable[[tuple[int, int, int]], Span] = partial(tuple.__new__, Span)  # the same as Span(*…), sooner
 LATE = 8  # messages that a strong sighting lends its strength to a weak one after it
 
 
@@ -64,16 +66,16 @@ def aged(memory: Memory, kinds: Kinds) -> Memory:
     """One message later: every age up by one, flags whose life is over gone."""
     if not memory.seen and not memory.antecedents:
         return memory
-    seen = {}
+    seen, limits = {}, kinds.limits
     for flag, spans in memory.seen.items():
-        life, top = kinds.limits[flag]
+        life, top = limits[flag]
         alive = {}
         for who, (first, last, strength) in spans.items():
             if last < life:
-                alive[who] = Span(first + 1 if first < top else top, last + 1 if last < top else top, strength)
+                alive[who] = _span((first + 1 if first < top else top, last + 1 if last < top else top, strength))
         if alive:
             seen[flag] = alive
-    antecedents = tuple(a._replace(ago=a.ago + 1) for a in memory.antecedents if a.ago < 6)
+    antecedents = tuple([Antecedent(*a[:4], a.ago + 1) for a in memory.antecedents if a.ago < 6])
     return memory._replace(seen=seen, antecedents=antecedents)
 
 

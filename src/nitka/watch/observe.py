@@ -142,8 +142,9 @@ def observe(
 def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, str]:
     """The keys of one clause and the act of its last verb."""
     keys: Keys = {}
+    at = reading.at
     for place in range(clause.start, clause.end):
-        if reading.at[place]:
+        if at[place]:
             before = _token_keys(keys, reading, clause, place, before)
     _head(keys, reading, clause)
     _features(keys, reading, clause)
@@ -219,11 +220,12 @@ def _persons(keys: Keys) -> None:
     for name, words in (("#me", _ME), ("#reader", _READER), ("#third", _THIRD)):
         if not words.isdisjoint(keys):
             keys[name] = next(keys[w] for w in sorted(words) if w in keys)
-    done = [(key[: key.index(":")], place) for key, place in keys.items() if ":" in key]
-    for name, acts in (("#reader", _OF_READER), ("#self", _OF_SPEAKER)):
-        place = next((place for act, place in done if act in acts), None)
-        if place:
-            keys.setdefault(name, place)
+    done = [(key.partition(":")[0], place) for key, place in keys.items() if ":" in key]
+    for name, acts in (("#reader", _OF_READER), ("#self", _OF_SPEAKER)) if done else ():
+        for act, place in done:
+            if act in acts:
+                keys.setdefault(name, place)
+                break
     if "#me" in keys:
         keys["#self"] = keys["#me"]
 
@@ -238,13 +240,13 @@ def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
     if wishes and "HE" not in keys and "THEY" not in keys and "SHE" not in keys:
         keys.setdefault("#req", keys[wishes[0]])
         return
-    verbal = any(reading.verb[i] for i in range(clause.start, clause.end))
+    verbal = True in reading.verb[clause.start : clause.end]
     if not verbal and ("PLEASE" in keys or clause.question):
         keys.setdefault("#req", (clause.start, clause.start + 1))
 
 
 def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
-    if not any(clause.start <= place < clause.end for place in reading.numbers):
+    if not reading.numbers or not any(clause.start <= place < clause.end for place in reading.numbers):
         return
     keys["#number"] = (clause.start, clause.end)
     for age in ages(reading, clause):

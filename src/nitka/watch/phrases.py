@@ -128,9 +128,15 @@ def standing(forms: Sequence[str], walks: Iterable[Sequence[Walk]]) -> list[tupl
     one first word, short ones stand first, those that begin with a gap last.
     """
     found: list[tuple[int, Phrase, int]] = []
+    last = len(forms) - 1
     for place, several in enumerate(walks):
         ends: list[tuple[int, int]] = []
-        for first in several:
+        for first in several if place < last else ():
+            if first.gap:
+                if first.words.isdisjoint(forms[place + 1 : place + 1 + first.gap]):
+                    continue
+            elif forms[place + 1] not in first.nexts:
+                continue
             ends += _walked(forms, place + 1, first)
         if ends:
             phrases = several[0].book.phrases
