@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nitka.layers.facts.numbers import NUMBER, number
@@ -136,6 +137,17 @@ def resolve(text: str, today: date) -> Day | None:
 def dated(text: str, today: date) -> str:
     """The text with the day beside every word that means another day tomorrow: "on Friday (2025-03-14)"."""
     return _PASSING.sub(lambda match: _with_day(match, today), text)
+
+
+def days(text: str, today: date) -> frozenset[Day]:
+    """Every day that the text names, said on `today`."""
+    found = (resolve(match.group(), today) for match in _anywhere().finditer(text))
+    return frozenset(day for day in found if day is not None)
+
+
+@cache
+def _anywhere() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-])(?:{pattern('en')}|{pattern('ru')})(?![\w-])", re.I)
 
 
 def _with_day(match: re.Match[str], today: date) -> str:

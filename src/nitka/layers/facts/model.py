@@ -80,7 +80,11 @@ class Fact(Seen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One proposal of an extractor, about one row. `retract` with an empty value takes back whatever the slot holds."""
+    """One proposal of an extractor, about one row. `retract` with an empty value takes back whatever the slot holds.
+
+    `ours` says that the library's own rules made it: then the value is the canonical form of what the row says. Any
+    other value has to be borne out by the row (`grounds.bears_out`).
+    """
 
     op: Op = "assert"
     slot: str
@@ -90,6 +94,7 @@ class Candidate:
     quote: str
     seq: int
     n: int
+    ours: bool = False
 
 
 def key_of(about: str, slot: str, value: str) -> Key:

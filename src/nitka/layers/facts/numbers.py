@@ -67,6 +67,7 @@ def pattern(*languages: str) -> str:
 
 
 NUMBER = pattern("en", "ru")
+_NUMBERS = re.compile(rf"(?<!\w)(?:{NUMBER})(?!\w)", re.I)
 
 
 def value_of(word: str) -> int | None:
@@ -131,3 +132,10 @@ def _joined(run: Sequence[str]) -> str:
 def shown(value: float | None) -> str:
     """A number in its shortest digits; empty for None."""
     return "" if value is None else f"{value:.10g}" if value % 1 else str(int(value))
+
+
+def amounts(text: str) -> frozenset[str]:
+    """Every number of the text in its shortest digits, whether in digits or words; "38k" is 38 and 38000."""
+    found = {shown(number(match.group())) for match in _NUMBERS.finditer(text)}
+    found |= {str(int(run)) for run in re.findall(r"\d+", text)}
+    return frozenset(found - {""})

@@ -12,6 +12,8 @@ Rules:
 * What was taken back stays as a fact that is no longer live, so that an older row cannot bring it back. What was set
   by hand has the time of the hand, so only newer words override it.
 * A row that takes a value back and states another has changed it: whatever is said of the old one, the new one stands.
+* A value that is not the rules' own must be borne out by the row, or it is refused as invented; a statement that names
+  what the row does not gives way to the value.
 * What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
@@ -29,7 +31,9 @@ from typing import Literal
 from nitka.errors import BadInput
 from nitka.layers.facts.canon import fold, one_line, tokens, value_key
 from nitka.layers.facts.evidence import supports
+from nitka.layers.facts.grounds import bears_out, ground_of, invents
 from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Key, Seen, When, key_of
+from nitka.layers.facts.rules import russian
 from nitka.layers.facts.secrets import holds_secret, names_secret
 from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, opposite_of, within
 from nitka.types import Message
@@ -41,7 +45,19 @@ BY_HAND = -1
 """The place in a row's text of what no row says: it was done by hand, and forgetting a row does not undo it."""
 
 Kind = Literal["added", "confirmed", "updated", "retracted", "repeated", "refused"]
-Why = Literal["", "no_row", "not_said", "blank", "bad_slot", "secret", "excluded", "forgotten", "no_such_fact", "older"]
+Why = Literal[
+    "",
+    "no_row",
+    "not_said",
+    "blank",
+    "bad_slot",
+    "secret",
+    "excluded",
+    "forgotten",
+    "no_such_fact",
+    "older",
+    "invented",
+]
 Found = dict[Key, Fact]
 
 
@@ -82,9 +98,10 @@ def reconcile(
     rows = {message.n: message for message in messages}
     found: Found = {fact.key: fact for fact in facts}
     changes: list[Change] = []
+    candidates = [_with_statement(candidate, rows, sessions or {}) for candidate in candidates]
     for position in sorted(range(len(candidates)), key=lambda at: _order(candidates[at], rows)):
         candidate = candidates[position]
-        why = _refusal(candidate, rows, forgotten, excluded)
+        why = _refusal(candidate, rows, forgotten, excluded) or _invented(candidate, rows, sessions or {})
         if why:
             changes.append(Change(kind="refused", candidate=position, why=why))
             continue
@@ -93,6 +110,7 @@ def reconcile(
         kind, why = step(found, candidate, seen)
         key = key_of(candidate.about, candidate.slot, candidate.value)
         changes.append(Change(kind=kind, candidate=position, key=key, why=why))
+    russian.forget()
     changes.sort(key=lambda change: change.candidate)
     return Reconciled(facts=_in_order(found), changes=tuple(changes))
 
@@ -165,6 +183,22 @@ def _refusal(
     if category_of(candidate.slot, f"{candidate.value} {candidate.statement}") in excluded:
         return "excluded"
     return "forgotten" if forgotten(candidate) else ""
+
+
+def _invented(candidate: Candidate, rows: Mapping[int, Message], sessions: Mapping[int, str]) -> Why:
+    if candidate.ours or candidate.op == "retract":
+        return ""
+    ground = ground_of(rows[candidate.n], rows, sessions)
+    return "" if bears_out(ground, candidate.value, candidate.slot) else "invented"
+
+
+def _with_statement(candidate: Candidate, rows: Mapping[int, Message], sessions: Mapping[int, str]) -> Candidate:
+    """The proposal; without its statement where that names what the row does not."""
+    row = rows.get(candidate.n)
+    told = candidate.ours or not candidate.statement or candidate.statement == candidate.value or row is None
+    if told or row is None or not invents(ground_of(row, rows, sessions), candidate.statement):
+        return candidate
+    return replace(candidate, statement="")
 
 
 def _seen(candidate: Candidate, row: Message, session: str) -> Seen:

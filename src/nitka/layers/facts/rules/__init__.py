@@ -73,7 +73,7 @@ def extract(messages: Sequence[Message], *, known: Sequence[Fact] = ()) -> tuple
                 read = replace(after, question="", before=read.facts, last=message.n)
     finally:
         russian.forget()
-    return read.out
+    return tuple(replace(candidate, ours=True) for candidate in read.out)
 
 
 def _composed(message: Message) -> Message:

@@ -153,6 +153,11 @@ def affirmed(scene: Scene, question: str) -> Iterator[Candidate]:
             yield replace(candidate, quote=quote)
 
 
+def affirms(text: str) -> bool:
+    """Whether the text begins with a plain yes."""
+    return _commands().yes.search(text) is not None
+
+
 def corrected(scene: Scene, facts: Sequence[Candidate]) -> Candidate | None:
     """A code of the same shape as the current order number, with other characters, takes its place."""
     said = [fact for fact in facts if fact.slot == "order.number" and fact.n == scene.message.n]

@@ -93,6 +93,11 @@ def _alike() -> tuple[_Alike, ...]:
     )
 
 
+def kinds() -> tuple[frozenset[str], ...]:
+    """Words for one kind of thing, without their endings, a set for each kind."""
+    return tuple(row.words for row in _alike() if row.otherwise is None)
+
+
 def taken_back(scene: Scene, facts: Sequence[Candidate]) -> Iterator[Candidate]:
     """Retractions of those facts, told before this message, that the sentence says are so no longer."""
     older = [fact for fact in facts if fact.n != scene.message.n and fact.op == "assert"]

@@ -17,15 +17,15 @@ from nitka.layers.facts.slots import is_many
 from nitka.types import Message
 
 _LEAD = (
-    r"(?i)^\W*(?:(?:ну|да|ладно|ха\w*|хех|лол|haha\w*|lol|ok|nah|just|only|no|i|i[’']?m|i was|we were|that was|it was|я|это|"
-    r"всё это|был[аио]?|просто|an?|all|конечно|разумеется|же|там|sorry|прости\w*|извини\w*|расслабься|relax)[,.!)]*\s+)*"
+    r"(?i)^\W*(?:(?:ну|да|ладно|ха\w*|хех|лол|haha\w*|lol|ok|nah|just|only|no|i|i[’']?m|i was|we were|that was|it was|"
+    r"я|это|всё это|был[аио]?|просто|an?|all|конечно|разумеется|же|там|sorry|прости\w*|извини\w*|relax)[,.!)]*\s+)*"
 )
 _JOKE = (
     r"kidding|joking|joke|jk|j/k|made (?:that|it)(?: all)? up|(?:a )?lie|lying|шуч[уи]\w*|шутка|шутк[иу]|пошутил[аи]?|"
     r"прикалываюсь|прикол|розыгрыш|сарказм|вру|соврал[аи]?|выдумал[аи]?|наврал[аи]?"
 )
 _NOT_SO = r"если бы|размечтал\w+|неправда|not really|not true|i wish"
-_REST = r"(?: (?:about that|there|of course|there mate|конечно|про это|насч[её]т этого|же|всё|я|sorry|прости\w*|извини\w*)|, (?:sorry|прости\w*|извини\w*))*\W*$"
+_REST = r"(?:,? (?:about that|there|of course|конечно|про это|насч[её]т этого|же|всё|я|sorry|прости\w*|извини\w*))*\W*$"
 _ALONE = re.compile(rf"{_LEAD}(?:{_JOKE}|{_NOT_SO}){_REST}")
 _CALLED_OFF = re.compile(rf"{_LEAD}(?:{_JOKE}){_REST}")
 

@@ -75,6 +75,12 @@ def lemma(word: str) -> str:
     return str(best.normal_form) if best is not None else word
 
 
+def lemmas(word: str) -> frozenset[str]:
+    """What the word may be a form of; nothing without the dictionary."""
+    russian = _WORD.fullmatch(word) is not None
+    return frozenset(parse.normal_form.replace("ё", "е") for parse in (_parses(word.casefold()) if russian else ()))
+
+
 def base(word: str) -> str:
     """A common noun in the nominative, its number kept: "крановщиком" becomes "крановщик"."""
     parse = _best(word, ("NOUN",))
