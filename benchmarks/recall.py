@@ -41,6 +41,7 @@ from nitka.layers.recall import (
     Bearing,
     Index,
     Query,
+    Vocabulary,
     from_bytes,
     index,
     installed,
@@ -131,7 +132,7 @@ def read(item: dict[str, Any], embed: Embed | None, limit: int) -> Talk:
         for row, session in zip(rows, sessions, strict=True)
         for piece in passages([row], session=session, speakers=names)
     ]
-    made = segment(pieces, installed())
+    made = segment(pieces, Vocabulary(installed()))
     if embed is not None:
         made = with_vectors(made, embed("passage", [piece.text for piece in pieces]), "benchmark")
     asked = item["qa"][:limit]
@@ -262,9 +263,9 @@ class Costs:
         begun = time.perf_counter()
         found = search(talk.index, asked, k=10, budget=BUDGET)
         self.seconds.append(time.perf_counter() - begun)
-        wanted = understand(read_question(asked, installed()), asked.asker, talk.index).keys
+        wanted = understand(read_question(asked, Vocabulary(installed())), asked.asker, talk.index).keys
         texts = {hit: talk.rows[hit.n].text[hit.start : hit.end] for hit in found.hits}
-        bearing = Bearing(wanted, installed())
+        bearing = Bearing(wanted, Vocabulary(installed()))
         cuts = {hit: quote(text, bearing, hit.allowed) for hit, text in texts.items()}
         self.whole.append(sum(map(len, texts.values())))
         self.shown.append(sum(map(len, cuts.values())))
@@ -351,7 +352,7 @@ def large(talks: Sequence[Talk], size: int, dim: int) -> Table:
 def part(texts: Sequence[str], first: int, size: int, dim: int, source: np.random.Generator) -> Any:
     at = datetime.fromtimestamp(first * 600, UTC)
     rows = [Message(seq=i, n=first + i, role="user", text=texts[(first + i) % len(texts)], at=at) for i in range(size)]
-    made = segment(passages(rows, session=str(first)), installed())
+    made = segment(passages(rows, session=str(first)), Vocabulary(installed()))
     vectors = source.standard_normal((len(made), dim), np.float32)
     return with_vectors(made, vectors / np.float32(max(dim, 1) ** 0.5), "random") if dim else made
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from nitka import forgetting
 from nitka.conversation import Thread, Vault, find_owner, open_thread, said
-from nitka.layers.recall import Index, installed, passages, segment
+from nitka.layers.recall import Index, Vocabulary, installed, passages, segment
 from nitka.layers.recall.index import index
 from nitka.layers.recall.ledger import Ledger
 from nitka.log import Draft, append
@@ -146,7 +146,7 @@ class Process:
         view = await self.store.view(Look(owner=owner.id, from_n=(0, 100_000)))
         rows = [one for n, one in sorted(said(owner, view).items()) if n < ledger.cursor]
         found = [piece for one in rows for piece in passages([one.message], session=one.tag.hex())]
-        return index([segment(found, installed())])
+        return index([segment(found, Vocabulary(installed()))])
 
 
 def contents(made: Index) -> dict[tuple[int, int], Any]:

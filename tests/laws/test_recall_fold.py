@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from nitka import User, forgetting
 from nitka.conversation import RECALL, VECTORS
 from nitka.errors import ModelError, StoreError
-from nitka.layers.recall import Whole, ledger, passages, segment
+from nitka.layers.recall import Vocabulary, Whole, ledger, passages, segment
 from nitka.recalling.shelf import read_ledger, read_parts, written
 from nitka.store.port import Change, Store
 from nitka.testing import FaultyStore
@@ -321,7 +321,9 @@ async def test_a_segment_that_does_not_open_takes_only_itself_along() -> None:
     owner = await process.known("anna")
     before, _ = await read_ledger(process.vault, owner)
     broken = before.parts[0]
-    step = ledger.Step(ledger=before, put={broken.id: segment(passages([row(0, "x")], session="?"), Whole())})
+    step = ledger.Step(
+        ledger=before, put={broken.id: segment(passages([row(0, "x")], session="?"), Vocabulary(Whole()))}
+    )
     piece = written(owner, step).put[0]
     spoilt = piece._replace(body=type(piece.body)(piece.body[:-1] + bytes([piece.body[-1] ^ 1])))
     await process.store.change(process.vault.scope(owner), lambda _: Change(put_pieces=(spoilt,)))

@@ -23,10 +23,10 @@ from nitka.conversation import FACTS, RECALL, Said, Vault, said
 from nitka.errors import Forgotten, NitkaError
 from nitka.facts import Kept
 from nitka.layers.facts import Category
-from nitka.layers.recall import Asked, Bearing, Hit, Index, Query, installed, rank_facts, read_question, search
+from nitka.layers.recall import Asked, Bearing, Hit, Index, Query, Vocabulary, rank_facts, read_question, search
 from nitka.layers.recall.segment import Array
 from nitka.models.embed import Embedder
-from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail
+from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail, vocabulary
 from nitka.recalling.shelf import opened, read_ledger, rows_of
 from nitka.recalling.shown import alive, as_passages, as_recalled, within
 from nitka.store.port import FoldRow, Look
@@ -217,15 +217,17 @@ class Asker:
             before=wanted.before,
             elsewhere=wanted.recall == "user",
         )
-        asked, hits = await asyncio.to_thread(self._looked, vault, query, ready)
+        known = vocabulary(vault, owner)
+        asked, hits = await asyncio.to_thread(self._looked, vault, query, ready, known)
         numbers = {n for hit in hits for n in (hit.n, hit.n + 1 - 2 * (hit.seq % 2))}
         rows = await rows_of(vault, owner, numbers) if hits else {}
         count = owner.recent.counting(vault.count)
-        ready.recalled = await asyncio.to_thread(self._shown, hits, rows, asked, here, count) if rows else ()
+        bearing = Bearing(asked.keys, known)
+        ready.recalled = await asyncio.to_thread(self._shown, hits, rows, bearing, here, count) if rows else ()
 
-    def _looked(self, vault: Vault, query: Query, ready: Ready) -> tuple[Asked, list[Hit]]:
+    def _looked(self, vault: Vault, query: Query, ready: Ready, known: Vocabulary) -> tuple[Asked, list[Hit]]:
         """Ranks the facts, and returns what was found of passages."""
-        asked = read_question(query, installed())
+        asked = read_question(query, known)
         if ready.facts is not None:
             ready.ranked = self._ranked(vault, query, asked, *ready.facts)
         return asked, self._searched(query, asked, ready.indexes(), K)
@@ -246,11 +248,11 @@ class Asker:
         return sorted(found, key=lambda hit: -hit.score)[:k]
 
     def _shown(
-        self, hits: Sequence[Hit], rows: Mapping[int, Said], asked: Asked, here: Tag, count: Callable[[str], int]
+        self, hits: Sequence[Hit], rows: Mapping[int, Said], bearing: Bearing, here: Tag, count: Callable[[str], int]
     ) -> tuple[Passage, ...]:
         budget = self.limits.recall_tokens
         allowed = within(alive(hits, rows), rows, budget, count)
-        return as_passages(allowed, rows, Bearing(asked.keys, installed()), session=here, budget=budget, count=count)
+        return as_passages(allowed, rows, bearing, session=here, budget=budget, count=count)
 
     async def search(
         self, vault: Vault, owner: Owner, query: Query, *, session: str | None, k: int, budget: int | None
@@ -275,10 +277,11 @@ class Asker:
             except NitkaError as error:
                 log.warning("recall: vector failed (%s)", type(error).__name__)
         query = replace(query, vector=ready.vector, session=here.hex() if here else None, elsewhere=here is None)
-        asked = await asyncio.to_thread(read_question, query, installed())
+        known = vocabulary(vault, owner)
+        asked = await asyncio.to_thread(read_question, query, known)
         hits = await asyncio.to_thread(self._searched, query, asked, ready.indexes(), k)
         rows = await rows_of(vault, owner, {hit.n for hit in hits})
-        return await asyncio.to_thread(_recalled, hits, rows, asked, budget)
+        return await asyncio.to_thread(_recalled, hits, rows, Bearing(asked.keys, known), budget)
 
     @property
     def _name(self) -> str:
@@ -308,6 +311,7 @@ def _fitting(texts: Sequence[str], budget: int, vault: Vault) -> list[str]:
     return kept
 
 
-def _recalled(hits: Sequence[Hit], rows: Mapping[int, Said], asked: Asked, budget: int | None) -> tuple[Recalled, ...]:
-    allowed = within(alive(hits, rows), rows, budget, len, frame=0)
-    return as_recalled(allowed, rows, Bearing(asked.keys, installed()))
+def _recalled(
+    hits: Sequence[Hit], rows: Mapping[int, Said], bearing: Bearing, budget: int | None
+) -> tuple[Recalled, ...]:
+    return as_recalled(within(alive(hits, rows), rows, budget, len, frame=0), rows, bearing)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from nitka import facts
 from nitka.conversation import FACTS, RECALL, VECTORS, Said, Vault, said
-from nitka.layers.recall import Segment, given, installed, ledger, passages, segment, vector_to_json
+from nitka.layers.recall import Segment, Vocabulary, given, installed, ledger, passages, segment, vector_to_json
 from nitka.layers.recall.ledger import Ledger, Part, Step
 from nitka.layers.recall.segment import places, vectors_of
 from nitka.models.embed import Embedder
@@ -81,7 +81,7 @@ async def _rows(vault: Vault, owner: Owner, cursor: int, end: int) -> tuple[list
 def _made(rows: Sequence[Said]) -> Segment:
     """The rows as a segment of words."""
     found = [piece for row in rows for piece in passages([row.message], session=row.tag.hex())]
-    return segment(found, installed())
+    return segment(found, Vocabulary(installed()))
 
 
 async def _tidied(vault: Vault, owner: Owner, before: Ledger, step: Step, embedder: str) -> Step:

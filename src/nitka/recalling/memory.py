@@ -20,8 +20,8 @@ from nitka.facts import Facts, Kept, said_of
 from nitka.layers.facts import Category
 from nitka.layers.recall import (
     Index,
-    Lemmas,
     Segment,
+    Vocabulary,
     facts_index,
     index,
     installed,
@@ -43,6 +43,7 @@ log = logging.getLogger("nitka")
 LOADING = "recall loading"
 TAIL = "recall tail"
 FACTS_INDEX = "facts index"
+WORDS = "words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,6 +195,14 @@ async def facts_ready(
     return ready
 
 
+def vocabulary(vault: Vault, owner: Owner) -> Vocabulary:
+    """What the words of this person are indexed under, as far as it is known; it goes when the keychain drops him."""
+    cache = vault.keychain.cache
+    known: Vocabulary = cache.get(owner.id, owner.incarnation, WORDS, 0) or Vocabulary(installed())
+    cache.put(owner.id, owner.incarnation, WORDS, 0, known, size=Vocabulary.BYTES)
+    return known
+
+
 async def tail(vault: Vault, owner: Owner, ledger: Ledger, rows: Mapping[int, Said]) -> Index | None:
     """An index of rows that the ledger has not read yet; what was made of them for the last turn is not made again.
     None where there are none.
@@ -205,17 +214,17 @@ async def tail(vault: Vault, owner: Owner, ledger: Ledger, rows: Mapping[int, Sa
     if held.rows == rows.keys():
         return held.index
     cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, held, size=0)
-    made = await asyncio.to_thread(_tail, held, rows, installed())
+    made = await asyncio.to_thread(_tail, held, rows, vocabulary(vault, owner))
     if cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) is held:  # not dropped meanwhile
         size = sum(_bytes(part) for part in (made.segment, made.index) if part is not None)
         cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, made, size=size)
     return made.index
 
 
-def _tail(held: Tail, rows: Mapping[int, Said], lemmas: Lemmas) -> Tail:
+def _tail(held: Tail, rows: Mapping[int, Said], known: Vocabulary) -> Tail:
     new = [rows[n] for n in sorted(rows.keys() - held.rows)]
     found = [piece for one in new for piece in passages([one.message], session=one.tag.hex())]
     gone = held.rows - rows.keys()
     parts = [without(held.segment, gone) if gone else held.segment] if held.segment is not None else []
-    whole = join([*parts, segment(found, lemmas)])
+    whole = join([*parts, segment(found, known)])
     return Tail(rows=frozenset(rows), segment=whole, index=index([whole]))

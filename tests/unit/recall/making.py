@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from hypothesis import settings
 
-from nitka.layers.recall import Index, Lemmas, index, installed, passages, segment, with_vectors
+from nitka.layers.recall import Index, Lemmas, Vocabulary, index, installed, passages, segment, with_vectors
 from nitka.models.embed import Vectors, unit
 from nitka.types import Message
 
@@ -37,7 +37,7 @@ def memory(texts: Sequence[str], *, lemmas: Lemmas | None = None, vectors: bool 
     """An index of one session."""
     rows = [row(number, text) for number, text in enumerate(texts)]
     found = passages(rows, session="one")
-    made = segment(found, lemmas or installed())
+    made = segment(found, Vocabulary(lemmas or installed()))
     return index([with_vectors(made, hashed([p.text for p in found]), "hashed") if vectors else made])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nitka.layers.recall import Segment, Whole, ledger, passages, segment
+from nitka.layers.recall import Segment, Vocabulary, Whole, ledger, passages, segment
 from nitka.layers.recall import given as with_given
 from nitka.layers.recall.ledger import FANOUT, LEVELS, Ledger, Part, Step
 from nitka.layers.recall.segment import join, places, vectors_of, with_vectors
@@ -18,7 +18,7 @@ from tests.unit.recall.making import hashed, row
 
 def words(first: int, size: int) -> Segment:
     """`size` passages of rows from `first` on."""
-    return segment(passages([row(first + i, f"rye {i % 3}") for i in range(size)], session="s"), Whole())
+    return segment(passages([row(first + i, f"rye {i % 3}") for i in range(size)], session="s"), Vocabulary(Whole()))
 
 
 def sized(first: int, size: int) -> Segment:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nitka.errors import BadInput
 from nitka.layers.recall import (
     Query,
+    Vocabulary,
     Whole,
     fact_segment,
     index,
@@ -79,7 +80,7 @@ def test_age_alone_never_changes_a_hit(texts: list[str], question: str, years: i
     found = []
     for shift in (0, years):
         rows = [row(i, text, at=START + timedelta(days=365 * shift, minutes=i)) for i, text in enumerate(texts)]
-        made = index([segment(passages(rows, session="one"), Whole())])
+        made = index([segment(passages(rows, session="one"), Vocabulary(Whole()))])
         found.append([(hit.n, hit.score) for hit in search(made, Query(text=question), lemmas=Whole()).hits])
     assert found[0] == found[1]
 
@@ -90,17 +91,19 @@ def test_however_it_is_cut_into_segments_the_memory_is_the_same(
 ) -> None:
     rows = [row(i, text) for i, text in enumerate(texts)]
     cuts = sorted(data.draw(st.sets(st.integers(0, len(rows)), max_size=4)) | {0, len(rows)})
-    parts = [segment(passages(rows[a:b], session="one"), Whole()) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [
+        segment(passages(rows[a:b], session="one"), Vocabulary(Whole())) for a, b in zip(cuts, cuts[1:], strict=False)
+    ]
     parts = data.draw(st.permutations(parts))
     asked = Query(text=question)
-    whole = search(index([segment(passages(rows, session="one"), Whole())]), asked, lemmas=Whole())
+    whole = search(index([segment(passages(rows, session="one"), Vocabulary(Whole()))]), asked, lemmas=Whole())
     assert search(index(parts), asked, lemmas=Whole()) == whole
 
 
 @given(TEXTS, QUESTIONS, st.sets(st.integers(0, 11), min_size=1))
 def test_what_is_forgotten_is_never_found(texts: list[str], question: str, rows: set[int]) -> None:
     found = passages([row(i, text) for i, text in enumerate(texts)], session="one")
-    left = index([without(segment(found, Whole()), rows)])
+    left = index([without(segment(found, Vocabulary(Whole())), rows)])
     assert not {hit.n for hit in search(left, Query(text=question), k=50, lemmas=Whole()).hits} & rows
 
 
@@ -116,7 +119,8 @@ def two_sessions() -> list[tuple[str, str]]:
 
 def test_other_sessions_are_found_only_when_asked_for() -> None:
     parts = [
-        segment(passages([row(i, text)], session=name), installed()) for i, (name, text) in enumerate(two_sessions())
+        segment(passages([row(i, text)], session=name), Vocabulary(installed()))
+        for i, (name, text) in enumerate(two_sessions())
     ]
     made = index(parts)
     assert {hit.session for hit in search(made, Query(text="rye flour")).hits} == {"one", "two"}
@@ -151,7 +155,7 @@ def test_saying_the_same_again_takes_no_second_place() -> None:
 def test_a_date_in_the_question_chooses_between_equals() -> None:
     days = [datetime(2023, month, 10, tzinfo=UTC) for month in (2, 5, 9)]
     rows = [row(i, f"We baked rye bread, batch {i}", at=at) for i, at in enumerate(days)]
-    made = index([segment(passages(rows, session="one"), installed())])
+    made = index([segment(passages(rows, session="one"), Vocabulary(installed()))])
     now = datetime(2023, 12, 1, tzinfo=UTC)
     for text, expected in (
         ("rye bread in May 2023", 1),
@@ -163,7 +167,7 @@ def test_a_date_in_the_question_chooses_between_equals() -> None:
 
 def test_a_speaker_who_is_named_is_believed() -> None:
     rows = [row(0, "I like rye bread best"), row(1, "assistant|I like rye bread best of all")]
-    made = index([segment(passages(rows, session="one", speakers=("Anna", "Boris")), installed())])
+    made = index([segment(passages(rows, session="one", speakers=("Anna", "Boris")), Vocabulary(installed()))])
     assert search(made, Query(text="Which bread does Boris like?")).hits[0].speaker == "Boris"
     assert search(made, Query(text="Which bread does Anna like?")).hits[0].speaker == "Anna"
 
@@ -171,7 +175,7 @@ def test_a_speaker_who_is_named_is_believed() -> None:
 def test_vectors_find_what_words_do_not() -> None:
     """A passage that is close in meaning is nominated without any common word."""
     texts = ["motorcycling every weekend", *("rye bread" for _ in range(5)), *(f"lamp number {i}" for i in range(20))]
-    words = segment(passages([row(i, text) for i, text in enumerate(texts)], session="one"), Whole())
+    words = segment(passages([row(i, text) for i, text in enumerate(texts)], session="one"), Vocabulary(Whole()))
     vectors = np.array([[1, 0], *([0, 1] for _ in texts[1:])], np.float32)
     asked = Query(text="lamp", vector=np.array([1, 0], np.float32))
     found = search(index([with_vectors(words, vectors, "by hand")]), asked, k=25, lemmas=Whole())
@@ -190,7 +194,9 @@ def test_a_cosine_from_which_things_are_alike_nominates_alone() -> None:
 def test_passages_without_a_vector_are_found_by_words() -> None:
     rows = [row(i, text) for i, text in enumerate(["rye flour", "a train to Porto"])]
     found = passages(rows, session="one")
-    half = with_vectors(segment(found, Whole()), hashed(["rye flour", ""]) * np.array([[1], [0]], np.float32), "hashed")
+    half = with_vectors(
+        segment(found, Vocabulary(Whole())), hashed(["rye flour", ""]) * np.array([[1], [0]], np.float32), "hashed"
+    )
     made = index([half])
     assert made.with_vectors == 1
     hits = search(made, Query(text="train", vector=hashed(["train"])[0]), lemmas=Whole()).hits
@@ -204,12 +210,12 @@ def test_a_vector_of_another_length_is_left_aside() -> None:
 
 def test_only_the_newest_passages_are_kept() -> None:
     rows = [row(i, f"rye flour lot {i}") for i in range(30)]
-    made = index([segment(passages(rows, session="one"), Whole())], newest=10)
+    made = index([segment(passages(rows, session="one"), Vocabulary(Whole()))], newest=10)
     assert sorted(made.columns["n"].tolist()) == list(range(20, 30))
 
 
 def test_segments_of_different_lemmas_do_not_go_together() -> None:
-    parts = [segment(passages([row(0, "rye")], session="one"), kind) for kind in (Whole(), installed())]
+    parts = [segment(passages([row(0, "rye")], session="one"), Vocabulary(kind)) for kind in (Whole(), installed())]
     with pytest.raises(BadInput):
         index(parts)
 

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka.errors import BadInput, Damaged
-from nitka.layers.recall import Segment, Whole, from_bytes, join, passages, segment, to_bytes, with_vectors, without
+from nitka.layers.recall import (
+    Segment,
+    Vocabulary,
+    Whole,
+    from_bytes,
+    join,
+    passages,
+    segment,
+    to_bytes,
+    with_vectors,
+    without,
+)
 from tests.unit.recall.making import hashed, row
 
 TEXTS = st.lists(st.text(alphabet="abc абв?.", min_size=1, max_size=40).filter(str.strip), max_size=8)
@@ -17,7 +28,7 @@ TEXTS = st.lists(st.text(alphabet="abc абв?.", min_size=1, max_size=40).filte
 def made(texts: list[str], *, first: int = 0, session: str = "one", vectors: bool = True) -> Segment:
     rows = [row(first + number, text) for number, text in enumerate(texts)]
     found = passages(rows, session=session)
-    words = segment(found, Whole())
+    words = segment(found, Vocabulary(Whole()))
     return with_vectors(words, hashed([p.text for p in found], 8), "hashed") if vectors else words
 
 
@@ -37,7 +48,7 @@ def test_bytes_and_back(texts: list[str], vectors: bool) -> None:
 def test_without_rows_is_as_if_they_had_never_been(texts: list[str], rows: set[int]) -> None:
     """Nothing of a forgotten row stays in the bytes: they are those of a segment made without it."""
     found = [p for p in passages([row(i, t) for i, t in enumerate(texts)], session="one") if p.n not in rows]
-    fresh = with_vectors(segment(found, Whole()), hashed([p.text for p in found], 8), "hashed")
+    fresh = with_vectors(segment(found, Vocabulary(Whole())), hashed([p.text for p in found], 8), "hashed")
     assert same(without(made(texts), rows), fresh)
 
 
@@ -68,7 +79,7 @@ def test_words_come_first_and_vectors_later() -> None:
 
 def test_vectors_lose_little_as_integers() -> None:
     vectors = hashed(["rye flour", "a train to Porto", "весна"], 64)
-    words = segment(passages([row(i, t) for i, t in enumerate("abc")], session="s"), Whole())
+    words = segment(passages([row(i, t) for i, t in enumerate("abc")], session="s"), Vocabulary(Whole()))
     kept = with_vectors(words, vectors, "hashed")
     again = kept.vectors * kept.columns["scale"][:, None]
     assert np.abs((again * vectors).sum(axis=1) - 1).max() < 0.01

@@ -1,6 +1,7 @@
 """Recall: passages and facts found again by words and by meaning, in one person's memory, in RAM.
 
-    made = segment(passages(messages, session="web-1"), lemmas)  # a fold step; `to_bytes(made)` is sealed and stored
+    words = Vocabulary(installed())
+    made = segment(passages(messages, session="web-1"), words)   # a fold step; `to_bytes(made)` is sealed and stored
     made = with_vectors(made, vectors, embedder.name)            # later, when there is time
     memory = index([from_bytes(data) for data in opened])        # once a load
     found = search(memory, Query(text=question, vector=vector, asker="user"), k=10, budget=1_500)
@@ -34,6 +35,7 @@ from nitka.layers.recall.segment import (
     with_vectors,
     without,
 )
+from nitka.layers.recall.words import Vocabulary
 
 __all__ = [
     "Asked",
@@ -46,6 +48,7 @@ __all__ = [
     "Query",
     "Segment",
     "Stretch",
+    "Vocabulary",
     "Wanted",
     "Whole",
     "fact_segment",

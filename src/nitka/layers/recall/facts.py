@@ -25,7 +25,7 @@ from nitka.layers.recall.lemmas import Lemmas, installed
 from nitka.layers.recall.query import Asked, Query, read_question, understand
 from nitka.layers.recall.search import search
 from nitka.layers.recall.segment import Segment, eight_bits, with_vectors
-from nitka.layers.recall.words import keys, terms
+from nitka.layers.recall.words import Vocabulary, key, terms
 
 MOST_COUNTED = 65_535
 
@@ -33,7 +33,7 @@ MOST_COUNTED = 65_535
 def words_of(statement: str, *, lemmas: Lemmas | None = None) -> list[Any]:
     """What a statement is found by, as JSON takes it: the name of the lemmas, then term, count, term, count."""
     lemmas = lemmas or installed()
-    counted = Counter(keys(terms(statement, lemmas)).tolist())
+    counted = Counter(map(key, terms(statement, lemmas)))
     return [lemmas.name, *chain.from_iterable((key, min(counted[key], MOST_COUNTED)) for key in sorted(counted))]
 
 
@@ -136,7 +136,7 @@ def rank_facts(
     little. Pass a `facts_index` where there are many: reading words costs about half a millisecond a statement, and
     `asked` where the question was read before.
     """
-    asked = asked or read_question(query, installed())
+    asked = asked or read_question(query, Vocabulary(installed()))
     if not isinstance(statements, Index):
         made = fact_segment(statements)
         statements = index([made if vectors is None else with_vectors(made, vectors, "given")])

@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,12 +16,11 @@ import numpy as np
 
 from nitka.layers.recall.dates import LOOKED_AT, Span, read_dates
 from nitka.layers.recall.index import Index
-from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import local_day
 from nitka.layers.recall.segment import Array
-from nitka.layers.recall.words import Word, fold, function_words, keys, read, terms, terms_of, without_formulas, words
+from nitka.layers.recall.words import Vocabulary, Word, fold, function_words, read, without_formulas, words
 
-NONE = keys(())
+NONE: Array = np.zeros(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +47,7 @@ class Query:
 class Asked:
     """A question as it was read, whichever index it is put to."""
 
-    words: tuple[tuple[str, Array], ...]  # each in lower case, and its keys
+    words: tuple[tuple[str, tuple[int, ...]], ...]  # each in lower case, and its keys
     folded: frozenset[str]
     me: bool  # whether the one who asks names himself, or
     you: bool  # the other
@@ -58,7 +57,7 @@ class Asked:
     @property
     def keys(self) -> Array:
         """The keys of all its words."""
-        return _united(self.words)
+        return _united(key for _, own in self.words for key in own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,17 +74,17 @@ class Wanted:
         return not len(self.keys) and not self.spans
 
 
-def read_question(query: Query, lemmas: Lemmas) -> Asked:
+def read_question(query: Query, vocabulary: Vocabulary) -> Asked:
     """Reads the question: nearly all that a search in a small memory costs, so once for all indexes."""
     found = read(query.text[:LOOKED_AT])
     spans, said = read_dates(query.text, local_day(query.now, query.zone) if query.now else None)
     return Asked(
-        words=tuple((word.text, keys(terms_of(word, lemmas))) for word in without_formulas(found)),
+        words=tuple((word.text, vocabulary(word)) for word in without_formulas(found)),
         folded=frozenset(word.folded for word in found),
         me=_says(found, "i"),
         you=_says(found, "you"),
         spans=spans,
-        dated=np.unique(keys(terms(said, lemmas))) if said else NONE,
+        dated=_united(vocabulary.read(said)) if said else NONE,
     )
 
 
@@ -93,15 +92,15 @@ def understand(asked: Asked, asker: str, index: Index) -> Wanted:
     """What the question asks for, in the index's own numbers."""
     named = _named(asked, asker, index)
     names = {word for name in index.speakers for word in words(name)}
-    wanted = _united([(word, own) for word, own in asked.words if word not in names])
+    wanted = _united(key for word, own in asked.words if word not in names for key in own)
     if len(asked.dated):
         # Words of a date are looked for where somebody used them; where nobody did, the date has already spoken.
         wanted = np.setdiff1d(wanted, asked.dated[~index.knows(asked.dated)])
     return Wanted(keys=wanted, speakers=named if len(named) == 1 else (), spans=asked.spans)
 
 
-def _united(found: Sequence[tuple[str, Array]]) -> Array:
-    return np.unique(np.concatenate([own for _, own in found])) if found else NONE
+def _united(found: Iterable[int]) -> Array:
+    return np.array(sorted(set(found)), np.uint32)
 
 
 def _named(asked: Asked, asker: str, index: Index) -> tuple[int, ...]:

@@ -7,13 +7,13 @@ Nothing is reworded. Cuts are marked with an ellipsis, and the marks count.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 import re2
 
-from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import spans
 from nitka.layers.recall.segment import Array
-from nitka.layers.recall.words import Word, keys, read, terms_of
+from nitka.layers.recall.words import Vocabulary, read
 
 MARK = "…"
 
@@ -21,29 +21,22 @@ _SENTENCE = re2.compile(r"\s*[^.!?…؟।。！？\n]*[.!?…؟।。！？\n]*
 
 
 class Bearing:
-    """How many of a question's terms a text holds. Texts and words that were looked up once are known, so use one for
-    all that one question shows, and no longer: it holds what people wrote.
+    """How many of a question's terms a text holds. Texts that were counted once are known, so use one for all that one
+    question shows, and no longer: it holds what people wrote.
     """
 
-    def __init__(self, wanted: Array, lemmas: Lemmas) -> None:
+    def __init__(self, wanted: Array, vocabulary: Vocabulary) -> None:
         """`wanted` are the question's keys (`Wanted.keys`)."""
         self._wanted = frozenset(wanted.tolist())
-        self._lemmas = lemmas
-        self._known: dict[Word, frozenset[int]] = {}
+        self._vocabulary = vocabulary
         self._counted: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
         counted = self._counted.get(text)
         if counted is None:
-            held = frozenset[int]().union(*map(self._held, read(text))) if self._wanted else ()
-            counted = self._counted[text] = len(held)
+            keys = (self._vocabulary(word) for word in read(text)) if self._wanted else ()
+            counted = self._counted[text] = len(self._wanted.intersection(chain.from_iterable(keys)))
         return counted
-
-    def _held(self, word: Word) -> frozenset[int]:
-        held = self._known.get(word)
-        if held is None:
-            held = self._known[word] = self._wanted.intersection(keys(terms_of(word, self._lemmas)).tolist())
-        return held
 
 
 def quote(text: str, bearing: Callable[[str], int], limit: int) -> str:

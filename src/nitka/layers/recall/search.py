@@ -24,6 +24,7 @@ from nitka.layers.recall.index import Index
 from nitka.layers.recall.lemmas import Lemmas, installed
 from nitka.layers.recall.query import Asked, Query, Wanted, read_question, understand
 from nitka.layers.recall.segment import Array
+from nitka.layers.recall.words import Vocabulary
 
 SAID = 0.1  # share of the question that must stand in or around a passage, by rarity
 STANDS_OUT = 1.0  # deviations of meaning above the mean of all passages
@@ -83,7 +84,7 @@ def search(
     """
     if query.vector is not None and query.vector.shape != index.vectors.shape[1:]:
         query = replace(query, vector=None)
-    wanted = understand(asked or read_question(query, lemmas or installed()), query.asker, index)
+    wanted = understand(asked or read_question(query, Vocabulary(lemmas or installed())), query.asker, index)
     nothing = Found(hits=(), passages=len(index), with_vectors=index.with_vectors)
     if wanted.empty or not len(index) or k < 1:
         return nothing

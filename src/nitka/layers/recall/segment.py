@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nitka.errors import BadInput, Damaged
-from nitka.layers.recall.lemmas import Lemmas
 from nitka.layers.recall.passages import Passage
-from nitka.layers.recall.words import keys, terms
+from nitka.layers.recall.words import Vocabulary
 
 Array = npt.NDArray[Any]
 
@@ -70,23 +69,9 @@ class Segment:
         return np.flatnonzero(self.columns["scale"] == 0)
 
 
-class _Once:
-    """Lemmas remembered for the making of one segment, and no longer."""
-
-    def __init__(self, lemmas: Lemmas) -> None:
-        self._lemmas, self.name, self._seen = lemmas, lemmas.name, dict[tuple[str, str], str]()
-
-    def __call__(self, word: str, language: str) -> str:
-        known = self._seen.get((word, language))
-        if known is None:
-            known = self._seen[word, language] = self._lemmas(word, language)
-        return known
-
-
-def segment(found: Sequence[Passage], lemmas: Lemmas) -> Segment:
+def segment(found: Sequence[Passage], vocabulary: Vocabulary) -> Segment:
     """A segment of some passages, words only."""
-    once = _Once(lemmas)
-    counted = [Counter(keys(terms(passage.text, once)).tolist()) for passage in found]
+    counted = [Counter(vocabulary.read(passage.text)) for passage in found]
     sessions = tuple(dict.fromkeys(passage.session for passage in found))
     speakers = tuple(dict.fromkeys(passage.speaker for passage in found))
     session_at, speaker_at = ({name: at for at, name in enumerate(names)} for names in (sessions, speakers))
@@ -104,7 +89,7 @@ def segment(found: Sequence[Passage], lemmas: Lemmas) -> Segment:
         "scale": [0] * len(found),
     }
     return Segment(
-        lemmas=lemmas.name,
+        lemmas=vocabulary.lemmas.name,
         sessions=sessions,
         speakers=speakers,
         columns={name: np.array(values[name], _COLUMNS[name]) for name in _COLUMNS},

@@ -274,5 +274,35 @@ def _small_words() -> Any:
 
 def keys(found: Iterable[str]) -> npt.NDArray[np.uint32]:
     """The 32-bit hashes that stand for terms in an index."""
-    digests = b"".join(blake2b(term.encode("utf-8", "replace"), digest_size=4).digest() for term in found)
-    return np.frombuffer(digests, dtype="<u4").astype(np.uint32)
+    return np.fromiter(map(key, found), np.uint32)
+
+
+def key(term: str) -> int:
+    """The 32-bit hash that stands for a term."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "replace"), digest_size=4).digest(), "little")
+
+
+class Vocabulary:
+    """What each word is indexed under, looked up once: most words that people say they have said before. It holds what
+    people wrote, so it may live no longer than what was made of it.
+    """
+
+    MOST = 1_000  # words; any more are looked up each time
+    BYTES = 300_000  # about what so many take
+
+    def __init__(self, lemmas: Lemmas) -> None:
+        self.lemmas = lemmas
+        self._known: dict[Word, tuple[int, ...]] = {}
+
+    def __call__(self, word: Word) -> tuple[int, ...]:
+        """The keys of a word's terms."""
+        known = self._known.get(word)
+        if known is None:
+            known = tuple(map(key, terms_of(word, self.lemmas)))
+            if len(self._known) < self.MOST:
+                self._known[word] = known
+        return known
+
+    def read(self, text: str) -> list[int]:
+        """The keys of a text's terms, in order, repeated as often as they occur."""
+        return [key for word in without_formulas(read(text)) for key in self(word)]
