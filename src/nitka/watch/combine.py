@@ -9,15 +9,21 @@ How much is said decides too. A sighting is weak where the words are innocent al
 chance. Two parts bear the rule's own severity if one of them is strong and none weak, three if none is weak; a strong
 part makes up for a weak one. Two weak parts are low, all else is at most medium. Other flags of the same kind that the
 same person showed of late lift it one step.
+
+In long everyday talk any two themes meet, so where a doubt is left three things are asked. Direction: what one person
+does to another is done by one of them; parts that come from both sides anyhow are low, even in a rule that takes them
+from anybody. One-sidedness: an innocent wording that both sides have used (both propose to meet, both tell of their
+work) is talk and does not count as a part. Nearness: parts that are all weak belong to each other only within a few
+messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nitka.watch.formula import CONDITIONS
-from nitka.watch.types import NORMAL, SEVERITIES, Formula, Kinds, Rule, Sighting, Span, Speaker
+from nitka.watch.types import NORMAL, SEVERITIES, WEAK, Formula, Kinds, Rule, Sighting, Span, Speaker
 
 UNKNOWN, CALLER = "", "!"  # speakers without a name: nobody knows; the caller put the flag in
 MINOR_FLAGS = ("minor_self_age", "minor_school_cue")
@@ -143,7 +149,14 @@ def _choices(group: frozenset[str], rule: Rule, scene: Scene, actor: str) -> Ite
 
 
 def _fits(rule: Rule, set_by: str, who: str, actor: str) -> bool:
-    if rule.speaker == "any" or who in (UNKNOWN, CALLER) or actor == UNKNOWN:
+    return rule.speaker == "any" or _is_theirs(set_by, who, actor)
+
+
+def _is_theirs(set_by: str, who: str, actor: str) -> bool:
+    """Whether a flag comes from the side that it should: the target's from another than the actor, all else from
+    them.
+    """
+    if who in (UNKNOWN, CALLER) or actor == UNKNOWN:
         return True
     return who != actor if set_by == "T" else who == actor
 
@@ -247,16 +260,37 @@ def _severity(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
 def _believed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> int:
     """The highest severity that the parts bear, by how much the words of each say."""
     groups = zip(rule.formula.groups, parts, strict=True)
-    said = sum(_strength(group, part, rule, scene, actor) - NORMAL for group, part in groups)
+    strengths = [_strength(group, part, rule, scene, actor) for group, part in groups]
+    said = sum(strengths) - NORMAL * len(parts)
     alone = len(parts) == 1  # then the words themselves must leave no doubt
     if said >= alone:
         return _rank("extreme")
     if alone:
         return _rank("medium" if said == 0 else "low")
+    telling = [s for s, part in zip(strengths, parts, strict=True) if s > WEAK or not _mutual(part, scene)]
+    if not _together(telling, parts, scene, actor):
+        return _rank("low")
     beside = _beside(rule, scene, actor)
-    if said + (beside >= 2 * _BESIDE) >= 0:
+    if len(telling) == len(parts) and said + (beside >= 2 * _BESIDE) >= 0:
         return _rank("extreme")
-    return _rank("medium" if len(parts) > _PAIR or said + (beside >= _BESIDE) > -len(parts) else "low")
+    said = sum(telling) - NORMAL * len(telling)
+    return _rank("medium" if len(telling) > _PAIR or said + (beside >= _BESIDE) > -len(telling) else "low")
+
+
+def _mutual(part: Part, scene: Scene) -> bool:
+    """Whether somebody else has shown this flag too."""
+    nobody = (UNKNOWN, CALLER)
+    return part.speaker not in nobody and any(who not in (*nobody, part.speaker) for who in scene.seen[part.flag])
+
+
+def _together(telling: Sequence[int], parts: Sequence[Part], scene: Scene, actor: str) -> bool:
+    """Whether parts that leave a doubt belong to each other. `telling` are the strengths of those that count."""
+    if len(telling) < _PAIR:
+        return False
+    if not all(_is_theirs(scene.kinds.set_by.get(part.flag, "A"), part.speaker, actor) for part in parts):
+        return False
+    reach = NEAR if len(parts) == _PAIR else BESIDE
+    return max(telling) > WEAK or max(part.span.last for part in parts) <= reach
 
 
 def _strength(group: frozenset[str], part: Part, rule: Rule, scene: Scene, actor: str) -> int:
