@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from nitka.types import User
-from tests.browser.stage import Speaker
+from tests.browser.stage import Line, Speaker
 from tests.browser.widget import Chat, Shop
 
 STORY = "Once upon a time there was a thread. It was long and red. It never broke."
@@ -42,7 +42,7 @@ def test_a_page_that_is_left_in_mid_answer_shows_once_what_is_kept(shop: Shop, s
     chat.write("Two.")
     expect(chat.answers.last).to_contain_text("Once upon")
     chat.reload()
-    expect(chat.host.get_by_text("The answer broke off. This is what is kept.").first).to_be_visible()
+    expect(chat.host.get_by_text("The answer was cut short. This is what is kept.").first).to_be_visible()
     chat.settled()
     rows = shop.rows(chat)
     assert [text for role, text in rows if role == "user"] == ["One.", "Two."]
@@ -51,7 +51,7 @@ def test_a_page_that_is_left_in_mid_answer_shows_once_what_is_kept(shop: Shop, s
     expect(chat.host.locator(".note")).to_have_count(1)
     chat.reload()
     expect(chat.questions).to_have_text(["One.", "Two."])
-    expect(chat.host.locator(".note")).to_have_text(["The answer broke off. This is what is kept."])
+    expect(chat.host.locator(".note")).to_have_text(["The answer was cut short. This is what is kept."])
 
 
 def test_a_fact_about_somebody_else_says_about_whom(shop: Shop) -> None:
@@ -96,10 +96,16 @@ def test_what_is_written_offline_waits_and_is_not_called_a_failure(shop: Shop) -
     browser.set_offline(True)
     chat.write("Two.")
     expect(chat.host.locator(".note")).to_contain_text("Goes out when the connection is back.")
+    chat.host.get_by_role("switch").check()
+    chat.write("Three.")
+    chat.host.get_by_role("switch").uncheck()
+    expect(chat.host.locator(".note").last).to_contain_text("Private, not kept. Goes out when the connection is back.")
     expect(chat.host.locator(".note.bad")).to_have_count(0)
     expect(chat.button("Try again")).to_have_count(0)
     browser.set_offline(False)
-    expect(chat.answers).to_have_text(["All right.", "All right."])
+    expect(chat.answers).to_have_text(["All right."] * 3)
+    chat.settled()
+    assert [text for role, text in shop.rows(chat) if role == "user"] == ["One.", "Two."]
 
 
 def test_what_could_not_be_read_offline_is_read_when_the_line_is_back(shop: Shop) -> None:
@@ -115,6 +121,30 @@ def test_what_could_not_be_read_offline_is_read_when_the_line_is_back(shop: Shop
     browser.set_offline(False)
     expect(second.questions).to_have_text(["One."])
     expect(second.host.locator(".notice")).to_have_count(0)
+
+
+def test_what_could_not_be_read_is_read_when_the_server_is_back(shop: Shop, line: Line) -> None:
+    browser = shop.context()
+    shop.server = line.url
+    chat = shop.chat(browser)
+    chat.say("One.", "All right.")
+    chat.button("Close the chat").click()
+    chat.page.reload()
+    chat.page.clock.install()
+    line.cut()
+    chat.open()
+    notice = chat.host.locator(".notice")
+    expect(notice).to_contain_text("This could not be read.")
+    chat.page.clock.run_for(10_000)
+    expect(notice).to_have_count(1)
+    line.mend()
+    for _ in range(200):
+        if chat.questions.count():
+            break
+        chat.page.wait_for_timeout(50)
+        chat.page.clock.run_for(10_000)
+    expect(chat.questions).to_have_text(["One."])
+    expect(notice).to_have_count(0)
 
 
 def test_an_ended_sign_in_is_told_once(shop: Shop) -> None:

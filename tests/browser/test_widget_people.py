@@ -33,7 +33,7 @@ def test_the_page_learns_the_visitors_id_so_that_its_server_can_sign_it(shop: Sh
     """As a property, and by an event when there is one; nobody is made before he writes."""
     chat = shop.chat()
     chat.page.evaluate("addEventListener('nitka-visitor', ({ detail }) => (window.told = detail.visitor))")
-    assert (chat.visitor, chat.record["visitor"]) == (None, None)
+    assert (chat.visitor, chat.record) == (None, None)
     chat.say("Hello.", "All right.")
     assert chat.page.evaluate("window.told") == chat.visitor == chat.record["visitor"]["id"]
 
@@ -56,6 +56,47 @@ def test_the_conversation_goes_on_when_the_visitor_signs_in(shop: Shop, speaker:
     chat.page.goto(shop.put(user_token=shop.token("anna")))
     chat.open()
     expect(chat.questions).to_have_text(["My dog is called Rex.", "What is my dog called?"])
+
+
+def test_an_answer_that_is_being_written_at_the_sign_in_is_the_users(shop: Shop, speaker: Speaker) -> None:
+    """What was asked as a visitor is answered to him, and he is joined then; nothing is lost between the two."""
+    chat = shop.chat()
+    chat.say("One.", "All right.")
+    speaker.hold = 1
+    chat.write("Two.")
+    expect(chat.answers.last).to_have_text("All righ")
+    sign_in(chat, shop.token("anna", visitor=chat.visitor or ""))
+    chat.page.wait_for_timeout(300)
+    speaker.go.set()
+    gone(chat)
+    expect(chat.answers).to_have_text(["All right.", "All right."])
+    expect(chat.host.locator(".note")).to_have_count(0)
+    chat.say("Three.", "All right.")
+    assert kept(shop.house, "anna") == ["One.", "Two.", "Three."]
+
+
+def test_an_answer_that_is_stopped_after_the_sign_in_is_kept_as_it_was_shown(shop: Shop, speaker: Speaker) -> None:
+    chat = shop.chat()
+    speaker.hold = 1
+    chat.write("One.")
+    expect(chat.answers.last).to_have_text("All righ")
+    sign_in(chat, shop.token("anna", visitor=chat.visitor or ""))
+    chat.button("Stop the answer").click()
+    gone(chat)
+    expect(chat.answers).to_have_text(["All righ"])
+    assert kept(shop.house, "anna") == ["One."]
+
+
+def test_whoever_only_reads_the_page_leaves_nothing_in_the_browser(shop: Shop) -> None:
+    tab = shop.context().new_page()
+    tab.goto(shop.put())
+    chat = Chat(tab, []).open()
+    chat.button("Close the chat").click()
+    stored = tab.evaluate("[localStorage.length, sessionStorage.length, document.cookie]")
+    assert stored == [0, 0, ""]
+    chat.open()
+    chat.say("Hello.", "All right.")
+    assert chat.record["visitor"]
 
 
 def gone(chat: Chat) -> None:

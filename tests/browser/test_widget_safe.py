@@ -164,6 +164,8 @@ MARKDOWN: list[tuple[str, str]] = [
     ("``a ` b`` `*c*`", "<p>a ` b:code *c*:code</p>"),
     ("# One\n## Two ##\ntext", "<h3>One</h3><h4>Two</h4><p>text</p>"),
     ("- a\n- b\n  - c\n\n- d\n\nend", "<ul><li>a</li><li>b<ul><li>c</li></ul></li><li>d</li></ul><p>end</p>"),
+    ("1. a\n2. b\n\n- c\n- d", '<ol start="1"><li>a</li><li>b</li></ol><ul><li>c</li><li>d</li></ul>'),
+    ("- a\n1. b\n   - c", '<ul><li>a</li></ul><ol start="1"><li>b<ul><li>c</li></ul></li></ol>'),
     ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
     ("> a\n> b\n\nc", "<blockquote><p>a<br>b</p></blockquote><p>c</p>"),
     ("---\n***", "<hr><hr>"),

@@ -56,8 +56,11 @@ def test_two_tabs_are_one_visitor_and_one_conversation(shop: Shop, speaker: Spea
     expect(second.questions).to_have_text(["One.", "Two.", "Three."])
     assert first.record == second.record
     assert len(shop.rows(first)) == 6
+    second.input.fill("a draft")
     first.button("New conversation").click()
     expect(second.questions).to_have_count(0)
+    expect(second.host.locator(".notice")).to_have_text("A new conversation. What was learned about you stays.")
+    expect(second.input).to_have_value("a draft")
     second.say("Four.", "All right.")
     expect(first.questions).to_have_text(["Four."])
 
@@ -95,6 +98,7 @@ def test_what_was_shown_when_an_answer_is_stopped_is_what_is_kept(shop: Shop, sp
     chat.write("Tell me a story.")
     expect(chat.answers).to_have_text("Once upon a time there w"[:24])
     chat.button("Stop the answer").click()
+    expect(chat.input).to_be_focused()
     expect(chat.host.get_by_text("Stopped. This is what is kept.")).to_have_count(2)
     chat.settled()
     shown = chat.answers.text_content()
@@ -118,6 +122,24 @@ def test_stopped_before_an_answer_came_nothing_is_kept(shop: Shop, speaker: Spea
     assert shop.rows(chat) == []
 
 
+def test_stopped_while_the_line_is_away_nothing_is_said_to_be_kept(shop: Shop, speaker: Speaker, line: Line) -> None:
+    """Nobody can know; sent again under its key, the server says what it kept."""
+    chat = cut(shop, line)
+    speaker.answer, speaker.hold = lambda messages: STORY, 5
+    chat.write("Tell me a story.")
+    expect(chat.answers).to_have_text(STORY[:40])
+    line.cut()
+    expect(chat.host.locator(".note")).to_have_text("The connection was lost. Trying again.")
+    chat.button("Stop the answer").click()
+    expect(chat.host.locator(".note.bad")).to_contain_text("Not sent. Your text is still here.")
+    expect(chat.host.get_by_text("This is what is kept.")).to_have_count(0)
+    line.mend()
+    chat.button("Try again").click()
+    expect(chat.host.locator(".note")).to_have_text("The answer was cut short. This is what is kept.")
+    rows = shop.rows(chat)
+    expect(chat.answers).to_have_text([rows[1][1]])
+
+
 def cut(shop: Shop, line: Line) -> Chat:
     """A chat over a line that can be cut."""
     shop.server = line.url
@@ -133,7 +155,7 @@ def test_a_line_that_breaks_in_mid_answer_is_mended_without_doubling(shop: Shop,
     line.cut()
     expect(chat.host.locator(".note")).to_have_text("The connection was lost. Trying again.")
     line.mend()
-    expect(chat.host.locator(".note")).to_have_text("The answer broke off. This is what is kept.")
+    expect(chat.host.locator(".note")).to_have_text("The answer was cut short. This is what is kept.")
     rows = shop.rows(chat)
     assert [role for role, _ in rows] == ["user", "assistant"]
     expect(chat.answers).to_have_text([rows[1][1]])

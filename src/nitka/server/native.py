@@ -110,8 +110,8 @@ class Told(BaseModel):
     seq: int | None
     interrupted: bool = False
     replayed: bool = Field(default=False, description="It had been answered before; no model was asked.")
-    alerts: list[dict[str, Any]] = Field(default_factory=list)
-    receipt: dict[str, Any] | None = None
+    alerts: list[dict[str, Any]] = Field(default_factory=list, description="Not for a widget's key: always empty.")
+    receipt: dict[str, Any] | None = Field(default=None, description="Not for a widget's key.")
 
 
 @router.post("/v1/turns", tags=["Turns"], response_model=Told)
@@ -121,10 +121,11 @@ async def turns(body: TurnBody, request: Request, caller: TurnsOrWidget, shared:
     person, session = await asked_by(body, request, caller)
     arguments = body.arguments(request)
     if body.stream:
-        first, flow = await _begun(shared.nitka.say(person, session, stream=True, **arguments), last_event(request))
+        stream = shared.nitka.say(person, session, stream=True, **arguments)
+        first, flow = await _begun(stream, last_event(request), for_operator=not caller.is_widget)
         return EventStream(_events(first, flow), source=flow)
     reply = await shared.nitka.say(person, session, **arguments)
-    return Json(told(reply.text, reply))
+    return Json(told(reply.text, reply, for_operator=not caller.is_widget))
 
 
 async def asked_by(body: Asking, request: Request, caller: Caller) -> tuple[Person, str]:
@@ -153,16 +154,18 @@ def last_event(request: Request) -> int:
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
 
 
-def told(text: str, turn: Any) -> dict[str, Any]:
-    """A turn's answer as JSON. `turn` is a `Reply`, a `Stream` or a `Turn` that is over."""
-    receipt: Receipt | None = turn.receipt
+def told(text: str, turn: Any, *, for_operator: bool = True) -> dict[str, Any]:
+    """A turn's answer as JSON. `turn` is a `Reply`, a `Stream` or a `Turn` that is over. Alerts and receipt are for the
+    operator alone: what a widget is told stands in the browser of the very person who is watched.
+    """
+    receipt: Receipt | None = turn.receipt if for_operator else None
     return {
         "text": text,
         "kept": turn.seq is not None,
         "seq": turn.seq,
         "interrupted": turn.interrupted,
         "replayed": getattr(turn, "replayed", False) or getattr(turn, "stored", False),
-        "alerts": alerting.plain(turn.alerts),
+        "alerts": alerting.plain(turn.alerts) if for_operator else [],
         "receipt": answers.full(receipt) if receipt else None,
     }
 
@@ -171,13 +174,13 @@ Item = tuple[int, str | dict[str, Any]]
 """A piece, or at last what `done` says; with the number of characters handed out up to its end."""
 
 
-async def _begun(stream: Stream, have: int) -> tuple[Item | None, AsyncGenerator[Item, None]]:
+async def _begun(stream: Stream, have: int, *, for_operator: bool) -> tuple[Item | None, AsyncGenerator[Item, None]]:
     """The first thing of a streamed answer: what goes wrong before it has an HTTP status of its own."""
-    flow = _flow(stream, have)
+    flow = _flow(stream, have, for_operator=for_operator)
     return await anext(flow, None), flow
 
 
-async def _flow(stream: Stream, have: int) -> AsyncGenerator[Item, None]:
+async def _flow(stream: Stream, have: int, *, for_operator: bool) -> AsyncGenerator[Item, None]:
     handed = 0
     async with stream as pieces:
         async for piece in pieces:
@@ -185,7 +188,7 @@ async def _flow(stream: Stream, have: int) -> AsyncGenerator[Item, None]:
             handed += len(piece)
             if piece[known:]:
                 yield handed, piece[known:]
-    yield handed, told(stream.text, stream)
+    yield handed, told(stream.text, stream, for_operator=for_operator)
 
 
 async def _events(first: Item | None, flow: AsyncGenerator[Item, None]) -> AsyncGenerator[bytes, None]:

@@ -2,13 +2,15 @@
 
 It is the same for everybody and holds no secret, so it is open: a page of any origin may load it (module scripts are
 fetched with CORS, Fetch 3.2). What a page may then do is for its key to say. Browsers keep it for ten minutes and ask
-by its ETag whether it is still the same (RFC 9110, 8.8.3); it is sent packed to whoever takes that.
+by its ETag whether it is still the same (RFC 9110, 8.8.3); it is sent packed to whoever takes that. Comments that have
+lines of their own are for whoever reads the source, and stay here.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 KEPT = "public, max-age=600, stale-while-revalidate=86400"
+_COMMENTS = re.compile(rb"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)?\n", re.M)  # and lines with nothing at all
 
 router = APIRouter()
 
@@ -32,7 +35,7 @@ class Script(NamedTuple):
 @cache
 def script() -> Script:
     """The widget. It comes with the package, and does not change while a process runs."""
-    plain = files("nitka.server").joinpath("web", "widget.js").read_bytes()
+    plain = _COMMENTS.sub(b"", files("nitka.server").joinpath("web", "widget.js").read_bytes())
     return Script(plain, gzip.compress(plain, 9, mtime=0), hashlib.sha256(plain).hexdigest()[:20])
 
 

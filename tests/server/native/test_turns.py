@@ -239,6 +239,22 @@ async def test_alerts_come_with_the_answer(stream: bool) -> None:
             assert all(alert["severity"] and alert["seq"] == 2 and alert["evidence"] for alert in told["alerts"])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_whoever_is_watched_is_told_neither_of_alerts_nor_of_the_request(stream: bool) -> None:
+    """With a widget's key the answer goes to that person's own browser."""
+    async with housed(watch={"shop": "a test"}) as house:
+        key = await house.make_key("widget", origins=(SITE,))
+        made = (await house.post("/v1/visitors", key=key, user=None, session=None, more={"Origin": SITE})).json()
+        more = {"Origin": SITE, "X-Nitka-Visitor": made["token"]}
+        for text in ("Where are your parents now?", "Can you turn on your camera?"):
+            reply = await house.post("/v1/turns", {"text": text, "stream": stream}, key=key, user=None, more=more)
+            told = events(reply.text)[-1][2] if stream else reply.json()
+            assert (told["alerts"], told["receipt"]) == ([], None)
+            assert "G01" not in reply.text
+        memory = await house.nitka.watch_memory(User(made["user"], "shop"), "web-1")
+        assert "ask_guardian_whereabouts" in str(memory)
+
+
 async def test_a_widget_holds_turns_and_steers_nothing(house: House) -> None:
     key = await house.make_key("widget", origins=(SITE,))
     more = {"Origin": SITE}

@@ -8,6 +8,7 @@
  * - There is one live region. It is given whole sentences, each once.
  */
 
+const ADOPT = "v1/visitors/adopt";
 const PAGE = 50; // messages of history at a time
 const WAITS = [300, 1000, 3000, 8000]; // milliseconds before each new attempt
 const LOOKS = [120, 400, 1200, 3000]; // and before each look at what was kept
@@ -18,7 +19,6 @@ const LONGEST = 8_000; // characters of a paragraph that are searched for Markdo
 const WORDS = {
   en: {
     title: "Chat",
-    open: "Open the chat",
     close: "Close the chat",
     new: "New conversation",
     know: "What do you know about me?",
@@ -38,7 +38,7 @@ const WORDS = {
     writing: "An answer is being written…",
     stopped: "Stopped. This is what is kept.",
     unanswered: "Stopped before an answer came. Nothing was kept; your text is below.",
-    broken: "The answer broke off. This is what is kept.",
+    broken: "The answer was cut short. This is what is kept.",
     again: "Try again",
     edit: "Edit",
     network: "Not sent. Your text is still here.",
@@ -72,7 +72,6 @@ const WORDS = {
   },
   ru: {
     title: "Чат",
-    open: "Открыть чат",
     close: "Закрыть чат",
     new: "Новый разговор",
     know: "Что вы обо мне знаете?",
@@ -94,7 +93,7 @@ const WORDS = {
     writing: "Ответ пишется…",
     stopped: "Остановлено. Сохранено то, что показано.",
     unanswered: "Остановлено до ответа. Ничего не сохранено, ваш текст внизу.",
-    broken: "Ответ оборвался. Сохранено то, что показано.",
+    broken: "Ответ прерван. Сохранено то, что показано.",
     again: "Повторить",
     edit: "Изменить",
     network: "Не отправлено. Ваш текст на месте.",
@@ -181,6 +180,7 @@ header { display: flex; align-items: center; gap: 2px; padding: 6px; padding-inl
   border-block-end: 1px solid var(--line) }
 h2 { flex: 1; min-width: 0; margin: 0; font-size: 1.06em; line-height: 1.25; overflow-wrap: anywhere }
 .banner { padding: 8px 16px; background: var(--raised); border-block-end: 1px solid var(--line); font-size: .875em }
+.banner > * + * { margin-block-start: 6px }
 .main { position: relative; flex: 1; min-height: 0; overflow-y: auto; overscroll-behavior: contain; padding: 16px; scrollbar-width: thin }
 .main:focus-visible { outline-offset: -3px }
 .about { margin: 0 0 16px; color: var(--muted); font-size: .875em }
@@ -200,6 +200,8 @@ ol.messages { display: flex; flex-direction: column; gap: 12px; margin: 0; paddi
 .text > :last-child { margin-block-end: 0 }
 .text :is(h3, h4, h5, h6) { font-size: 1em }
 .text :is(ul, ol) { padding-inline-start: 1.5em; margin-block: 0 .6em }
+.text ul { list-style: disc }
+.text ul ul { list-style: circle }
 .text li > :is(p, ul, ol) { margin: 0 }
 .text blockquote { margin-inline: 0; padding-inline-start: .8em; border-inline-start: 3px solid var(--edge) }
 .text a { color: var(--accent) }
@@ -254,7 +256,7 @@ const ICONS = {
   know: "M12 11v6M12 7.5v.01M3 12a9 9 0 1 0 18 0a9 9 0 1 0-18 0",
   back: "M19 12H5M11 6l-6 6 6 6",
   send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M7 7h10v10H7z",
+  stop: "M5 5h14v14H5z",
   bin: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
 };
 
@@ -311,8 +313,13 @@ function endOf(lines, at) {
   if (HEADING.test(line) || RULE.test(line)) return end;
   if (QUOTE.test(line)) return goOn((next) => QUOTE.test(next));
   if (ITEM.test(line)) {
-    // An empty line ends a list, unless what follows belongs to it.
-    const belongs = (next = "") => ITEM.test(next) || /^ {2,}\S/.test(next);
+    const [, indent, number] = ITEM.exec(line);
+    const isOther = (next) => {
+      const item = ITEM.exec(next);
+      return item && item[1].length <= indent.length + 1 && !item[2] !== !number;
+    };
+    // An empty line ends a list, unless what follows belongs to it. Numbers after bullets are another list.
+    const belongs = (next = "") => (ITEM.test(next) && !isOther(next)) || /^ {2,}\S/.test(next);
     return goOn((next, n) => (next.trim() ? belongs(next) || !starts(next) : belongs(lines[n + 1])));
   }
   if (line.includes("|") && isDivider(lines[end])) return goOn((next) => next.includes("|"));
@@ -735,7 +742,8 @@ class NitkaChat extends HTMLElement {
     this.#isElsewhere = false;
     if (token === "") return this.#startOver(null);
     const before = this.#record;
-    let record = this.#kept.read();
+    const kept = this.#kept.read();
+    let record = kept;
     if (!isRecord(record) || (record.who && record.who !== this.#who)) {
       record = freshFor(this.#who); // nobody was here, or somebody else
     } else if (record.who !== this.#who) {
@@ -747,7 +755,8 @@ class NitkaChat extends HTMLElement {
     const unsent = this.#own.read()?.unsent;
     if (unsent && (unsent.who !== record.who || unsent.session !== record.session)) this.#setUnsent(null);
     if (before?.session !== record.session) this.#startOver(record);
-    this.#keep(record);
+    if (kept) this.#keep(record);
+    else this.#record = record; // nothing is stored of whoever only reads the page
     this.#show();
     if (record.visitor) this.#tell("visitor", { visitor: record.visitor.id });
     if (this.#mayAdopt(record)) this.#ready().catch((error) => this.#report(error));
@@ -769,6 +778,7 @@ class NitkaChat extends HTMLElement {
     this.#rows.clear();
     this.#before = null;
     this.#isLoaded = false;
+    this.#unread = null;
     const { list, facts, earlier, input } = this.#parts;
     list.replaceChildren();
     facts.replaceChildren();
@@ -792,7 +802,11 @@ class NitkaChat extends HTMLElement {
       this.#isElsewhere = true;
       this.#startOver(null);
     } else if (record.session !== this.#record.session) {
+      const draft = this.#parts.input.value;
       this.#startOver(record);
+      this.#parts.input.value = draft;
+      this.#notice(this.#say("begun"));
+      this.#show();
       if (this.isOpen) this.#load();
     } else {
       this.#record = record;
@@ -801,9 +815,10 @@ class NitkaChat extends HTMLElement {
     }
   }
 
-  /** Joins the visitor who signed in, or makes one. */
-  async #ready() {
+  /** Joins the visitor who signed in, or makes one. What he asked before is answered to the visitor he was. */
+  async #ready(turn = null) {
     if (!this.#record) throw new Refused(401, "nobody", 0);
+    while (this.#turn && this.#turn !== turn && this.#mayAdopt(this.#record)) await this.#turn.over;
     if (this.#mayAdopt(this.#record)) await this.#adopt();
     if (!this.#claims && !this.#record.visitor) await this.#makeVisitor();
   }
@@ -812,7 +827,7 @@ class NitkaChat extends HTMLElement {
     const { visitor } = this.#record;
     const { signal } = this.#life;
     try {
-      await this.#ask("v1/visitors/adopt", { body: {}, headers: { "X-Nitka-Visitor": visitor.token } });
+      await this.#ask(ADOPT, { body: {}, headers: { "X-Nitka-Visitor": visitor.token } });
     } catch (error) {
       // Done in another tab, or nothing is there to move.
       if (!(error instanceof Refused) || !["invalid_visitor", "other_visitor"].includes(error.code)) throw error;
@@ -847,13 +862,14 @@ class NitkaChat extends HTMLElement {
     const token = this.getAttribute("user-token");
     const visitor = this.#record?.visitor;
     const key = this.getAttribute("key");
+    const isStill = this.#mayAdopt(this.#record) && path !== ADOPT; // the visitor, until he is joined
     try {
       const response = await ask(this.#base + path, {
         body,
         signal: signal ? AbortSignal.any([signal, this.#life.signal]) : this.#life.signal,
         headers: {
           Authorization: `Bearer ${key}`,
-          ...(token ? { "X-Nitka-User-Token": token } : visitor && { "X-Nitka-Visitor": visitor.token }),
+          ...(token && !isStill ? { "X-Nitka-User-Token": token } : visitor && { "X-Nitka-Visitor": visitor.token }),
           ...headers,
         },
       });
@@ -891,7 +907,7 @@ class NitkaChat extends HTMLElement {
   #build() {
     const isInline = this.hasAttribute("inline");
     const p = (this.#parts = {});
-    p.launcher = this.#button("open", "chat", () => (this.isOpen ? this.close() : this.open()), {
+    p.launcher = this.#button("title", "chat", () => (this.isOpen ? this.close() : this.open()), {
       class: "icon filled launcher",
       "aria-expanded": "false",
       "aria-haspopup": "dialog",
@@ -940,7 +956,10 @@ class NitkaChat extends HTMLElement {
     const onsubmit = (event) => {
       event.preventDefault();
       if (!this.#turn) this.#submit();
-      else if (!this.#turn.isFresh) this.#turn.stop();
+      else if (!this.#turn.isFresh) {
+        this.#turn.stop();
+        p.input.focus(); // the button may be of no use in a moment
+      }
     };
     return h(
       "form",
@@ -1063,7 +1082,6 @@ class NitkaChat extends HTMLElement {
   async #load(isAgain = false) {
     const isSomebody = this.#claims || this.#record?.visitor;
     if (!this.#record || (this.#isLoaded && !isAgain)) return;
-    this.#unread?.remove();
     this.#isLoaded = true;
     const { signal } = this.#life;
     try {
@@ -1074,6 +1092,8 @@ class NitkaChat extends HTMLElement {
         if (signal.aborted) return;
         this.#keepingEnd(() => this.#merge(page, shown), !isAgain);
       }
+      this.#unread?.remove();
+      this.#unread = null;
       this.#restore();
     } catch (error) {
       if (signal.aborted) return;
@@ -1082,7 +1102,9 @@ class NitkaChat extends HTMLElement {
       const name = nameOf(error);
       const again = this.#plain("again", () => this.#load());
       // An unsent message says it already.
-      if (name !== "signIn" || !this.#unsent.size) this.#unread = this.#notice(this.#say(["signIn", "setUp"].includes(name) ? name : "unread"), again);
+      const told = this.#say(["signIn", "setUp"].includes(name) ? name : "unread");
+      if (name !== "signIn" || !this.#unsent.size) this.#unread ??= this.#notice(told, again);
+      if (error instanceof Broken) pause(WAITS.at(-1), signal).then(() => navigator.onLine && this.#load(), () => {});
       this.#report(error);
     }
   }
@@ -1179,7 +1201,11 @@ class NitkaChat extends HTMLElement {
     this.#parts.list.append(turn.ask);
   }
 
-  async #run(turn) {
+  #run(turn) {
+    turn.over = this.#hold(turn);
+  }
+
+  async #hold(turn) {
     const { signal } = this.#life;
     const stopping = new AbortController();
     turn.stop = () => stopping.abort();
@@ -1215,7 +1241,7 @@ class NitkaChat extends HTMLElement {
   async #deliver(turn, signal) {
     for (let attempt = 0; ; attempt++) {
       try {
-        await this.#ready();
+        await this.#ready(turn);
         return await this.#stream(turn, signal);
       } catch (error) {
         const isPassing = error instanceof Broken || error.status === 503;
@@ -1288,7 +1314,7 @@ class NitkaChat extends HTMLElement {
     turn.isOver = true;
     const kept = !turn.isPrivate && (await this.#whatIsKept(turn));
     if (signal.aborted) return;
-    if (kept || turn.got.trim()) {
+    if (kept || (turn.isPrivate && turn.got.trim())) {
       const [seq, text] = kept ? [kept.seq, kept.text] : [null, turn.got];
       const told = this.#say(turn.isPrivate ? "privateNote" : "stopped");
       this.#keepingEnd(() => (turn.answer.write(text), turn.answer.note(told)));
@@ -1296,6 +1322,8 @@ class NitkaChat extends HTMLElement {
       this.#voice.say(told);
       return this.#settle(turn, seq);
     }
+    // Whether it is kept nobody can say now: under its key the server will.
+    if (turn.got.trim()) return this.#fail(turn, new Broken());
     turn.answer.remove();
     turn.ask.remove();
     this.#setUnsent(null);
@@ -1352,7 +1380,7 @@ class NitkaChat extends HTMLElement {
       this.#show();
     };
     if (name === "signIn") this.#unread?.remove();
-    const told = this.#say(name, { n: error.wait || 1 });
+    const told = `${turn.isPrivate ? `${this.#say("privateNote")}. ` : ""}${this.#say(name, { n: error.wait || 1 })}`;
     const buttons = [...(isWaiting || name === "long" ? [] : [this.#plain("again", again)]), this.#plain("edit", edit)];
     this.#keepingEnd(() => turn.ask.note(told, { isBad: !isWaiting, buttons }), true);
     this.#voice.say(told);
