@@ -858,7 +858,7 @@ class NitkaChat extends HTMLElement {
     if (this.visitor) this.#tell("visitor", { visitor: this.visitor });
   }
 
-  async #ask(path, { body, headers, signal } = {}) {
+  async #ask(path, { body, headers, signal } = {}, isSecond = false) {
     const token = this.getAttribute("user-token");
     const visitor = this.#record?.visitor;
     const key = this.getAttribute("key");
@@ -881,6 +881,7 @@ class NitkaChat extends HTMLElement {
       // A refusal that this page may not read looks like a broken line.
       const found = await fetch(`${this.#base}healthz`, { mode: "no-cors", cache: "no-store" }).catch(() => null);
       if (!found) throw error;
+      if (!isSecond) return this.#ask(path, { body, headers, signal }, true); // it may have come back just now
       console.error(`nitka-chat: the server does not take the key ${key?.slice(0, 12)}… from ${location.origin}.`);
       throw new Refused(403, "not_set_up", 0);
     }
