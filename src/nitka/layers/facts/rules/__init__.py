@@ -29,7 +29,11 @@ _GENERIC = re.compile(
 _GONE = re.compile(
     r"(?i)[^.!?;]{0,20}\b(?:died|passed|is gone|was put down|ran away|умер\w*|погиб\w*|не стало|усыпили|сбежал\w*)"
 )
-_HAD = re.compile(r"(?i)\b(?:had|used to have)(?: an?)?(?: [\w-]+){0,2} $")
+_HAD = re.compile(
+    r"(?i)\b(?:(?:had|used to have)(?: an?)?(?: [\w-]+){0,2}|lost|buried|put|said goodbye to|gave away|rehomed|"
+    r"потерял[аи]?|похоронил[аи]?|усыпил[аи]?|усыпить|отдал[аи]?|отдать|не стало|пристроил[аи]?)"
+    r"(?: (?:my|our|the|наш\w*|мо\w+|свою|своего))? $"
+)
 _NARROW = {0xFF01 + at: 0x21 + at for at in range(94)} | {0x3000: 0x20}  # full-width letters, digits and signs
 _SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "untrue", "kept_out"))
 

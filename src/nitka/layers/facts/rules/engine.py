@@ -33,6 +33,7 @@ from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, sen
 from nitka.layers.facts.rules.needs import ODD, Needs, key_of, packaged
 from nitka.layers.facts.rules.people import Mention, Person
 from nitka.layers.facts.rules.shape import shape
+from nitka.layers.facts.rules.strangers import strangers
 from nitka.layers.facts.rules.text import Sentence
 from nitka.types import Message
 
@@ -235,6 +236,9 @@ def _who(rule: Rule, match: re.Match[str], scene: Scene) -> Person | None:
     """The one of whom it is said; `_ME` for the user, None when it cannot be known."""
     groups = match.groupdict()
     person = _said_of(groups, match, scene) if rule.who != "self" else _ME
+    clause = scene.sentence.clause_at(match.start())
+    if rule.who == "self" and strangers(scene.sentence.text[clause.start : match.start()], match.group()):
+        return None
     if person is _YOU:
         return None
     if (rule.who == "other" or (rule.free and _has_subject(match, scene))) and person is _ME:
@@ -280,7 +284,9 @@ def _said_of(groups: dict[str, str | None], match: re.Match[str], scene: Scene) 
         if words:
             return _named(words, match.span(name), scene)
     third, elided = bool(groups.get("other")), "s" in groups
-    return _nearest(scene, match.start(), third=third) or (None if third or elided else _ME)
+    nearest = _nearest(scene, match.start(), third=third)
+    strange = nearest is None and strangers(scene.sentence.text[: match.start()])
+    return nearest or (None if third or elided or strange else _ME)
 
 
 def _named(words: str, span: tuple[int, int], scene: Scene) -> Person | None:

@@ -19,6 +19,7 @@ from nitka.layers.facts.model import USER, Fact
 from nitka.layers.facts.numbers import pattern as number_pattern
 from nitka.layers.facts.rules import russian
 from nitka.layers.facts.rules.macros import expanded
+from nitka.layers.facts.rules.strangers import strangers
 from nitka.layers.facts.rules.text import Sentence
 
 _RU_NAME = (
@@ -244,7 +245,12 @@ def _bare(text: str) -> list[Mention]:
 _CALLED = re.compile(r"(?i)зовут|звать|назвал|кличк|по имени|имя")
 _ANOTHERS = re.compile(
     r"(?i)['’]s (?:\w+ )?$|\b(?:he|she|they) (?:has|have|had|bought|got|adopted|owns?|keeps?) (?:[\w-]+ ){0,3}$"
-    r"|(?<!\w)у (?!меня|нас)[а-яё]+ (?:есть |живёт |был[аи]? )?$"
+    r"|\bof mine has (?:[\w-]+ ){0,3}$"
+    r"|\b(?:babysit\w*|(?:pet|dog|cat)-?sit\w*|look\w* after|walk\w*|mind\w*|met|saw|know|knew"
+    r"|feed\w*) (?:an? |the )?(?:[\w-]+ )?$"
+    r"|(?<!\w)у (?!меня|нас)[а-яё]+ (?:(?!меня|нас|есть|живёт|был)[а-яё]+ ){0,2}(?:есть |живёт |был[аи]? )?$"
+    r"|(?<!\w)(?:сосед|чуж|мамин|папин|бабушкин|дедушкин|сестрин|подругин|хозяйск)[а-яё]* (?:[а-яё]+ )?$"
+    r"|(?<!\w)(?:(?:сижу|посижу|сидим) с|присматрива\w+ за|встретил[аи]?|видел[аи]?) (?:[а-яё]+ )?$"
 )
 _FOREIGN = re.compile(r"(?i)his|her|their|your|тво\w+|ваш\w*|его|её|ее|их|сосед\w*")
 
@@ -256,6 +262,9 @@ def _relative(match: re.Match[str], text: str) -> Mention | None:
     rel = groups["rel"]
     word, slot, gender = _relation(rel)
     cyrillic = rel[0] >= "Ѐ"
+    owned = re.search(r"[\w-]+(?= $)", text[: match.start()]) if cyrillic else None
+    if owned and _table().pet.fullmatch(owned.group()) and _table().nominative.fullmatch(rel) is None:
+        return None  # the animal of somebody's
     subject = not cyrillic or _table().nominative.fullmatch(rel) is not None or rel.casefold().endswith(("ая", "ий"))
     name = _clean(groups.get("name") or "", plain=subject or _CALLED.search(match.group()) is not None)
     if name and not _may_be_name(name):
@@ -283,7 +292,8 @@ def _animals(text: str) -> list[Mention]:
         for match in pattern.finditer(text):
             groups = match.groupdict()
             foreign = groups.get("own") and _FOREIGN.fullmatch(groups["own"])
-            if foreign or _ANOTHERS.search(text[: match.start("kind")]):
+            before = text[: match.start("kind")]
+            if foreign or _ANOTHERS.search(before) or strangers(text[: match.start()]):
                 continue
             plain = russian.is_a(groups["kind"], "nomn") or _CALLED.search(match.group()) is not None
             name = _clean(groups.get("name") or "", plain=plain)
@@ -323,7 +333,8 @@ def _several(text: str) -> list[Mention]:
     out = []
     for pattern, word, slot in _table().several:
         for match in pattern.finditer(text):
-            if match["own"] or re.search(r"['’]s $", text[: match.start()]):
+            before = text[: match.start()]
+            if match["own"] or re.search(r"['’]s $", before) or _ANOTHERS.search(before) or strangers(before):
                 continue
             for name in re.finditer(rf"(?:{_NAME}|{_RU_NAME})", match["names"]):
                 start = match.start("names") + name.start()

@@ -33,6 +33,7 @@ _EMPTY = re.compile(
 )
 _TRAIL = re.compile(
     r"(?i)(?:[\s,;:—–-]+|\s+(?:and|but|so|or|too|also|though|btw|please|lol|haha|"
+    r"(?:\w+ )?(?:years?|months?|weeks?|days?) ago|"
     r"completely|entirely|totally|altogether|so much|very much|a lot|these days|at all|"
     r"совсем|а|и|но|же|ну|вот|кстати|тоже|короче|вообще))+$"
 )

@@ -71,7 +71,7 @@ _TALE = re.compile(  # what is to be made up, or written for somebody else, up t
 )
 _SPEAKER = re.compile(  # somebody else's words after the name of a source or of the one who says them
     r"(?im)(?P<task>^\W*(?:wikipedia|quote|lyrics?|headline|title|subject|excerpt|transcript|script|dialogue|poem|song|article"
-    r"|letter|e-?mail|post|tweet|comment|review|example|sentence|phrase|цитата|пример|предложение|фраза|заголовок|википедия|отрывок"
+    r"|forwarded|fwd?|пересылаю|переслано|цитирую|копирую|letter|e-?mail|post|tweet|comment|review|example|sentence|phrase|цитата|пример|предложение|фраза|заголовок|википедия|отрывок"
     r"|диалог|письмо|пост|твит|отзыв|стих\w*|песня|текст"
     r"|(?:(?:my |our |the |мой |моя |наш |наша )?(?:colleague|co-?worker|boss|manager|friend|neighbou?r|teacher|mother"
     r"|mum|mom|father|dad|brother|sister|son|daughter|husband|wife|aunt|uncle|grandm\w+|grandp\w+|client|customer|caller"
