@@ -227,6 +227,23 @@ def test_no_id_of_a_person_stands_in_an_address_or_in_the_log(
     assert SECRET not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("nitka"))
 
 
+@pytest.mark.parametrize("pasted", [" olga", "olga ", "\u202eolga\u202c", "ol\u00adga", "\tolga\u200b"])
+def test_a_name_with_what_cannot_be_seen_is_not_simply_said_to_be_unknown(
+    stage: Stage, visitor: Any, pasted: str
+) -> None:
+    """The page says so and has the name without it; whose name really is so is found by it."""
+    say(stage, "Hello.", user="olga")
+    who = visitor("admin")
+    who.person(pasted)
+    assert who.at.status_code == 404 and "cannot be seen" in who.text and 'value="olga"' in who.at.text
+    assert who.person("olga").status_code == 200
+    say(stage, "Hello.", user=pasted)
+    assert who.get(BEGIN).status_code == 200 and who.person(pasted).status_code == 200
+    who.get(BEGIN)
+    who.person("nobody")
+    assert who.at.status_code == 404 and "cannot be seen" not in who.text
+
+
 def test_every_page_that_shows_somebody_leaves_one_line_without_text_or_id(
     stage: Stage, visitor: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

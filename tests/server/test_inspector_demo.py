@@ -24,6 +24,13 @@ def test_a_port_that_is_taken_is_told_in_one_line(words: list[str]) -> None:
     assert port in done.stderr and "--port" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+def test_an_address_that_is_not_this_machines_is_told_in_one_line() -> None:
+    command = [sys.executable, "-m", "nitka.cli", "--language", "en", "serve", "--host", "999.1.1.1", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "999.1.1.1" in done.stderr and "--host" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
 def test_examples_are_turns_of_named_conversations_over_days() -> None:
     found = examples("# a remark\n= one\n> a\n< b\n> c\n< d\n---\n> e\n< f\n\n= two\n> g\n< h")
     assert {name: [(said.question, said.answer) for said in turns] for name, turns in found.items()} == {

@@ -101,12 +101,13 @@ def serve(
 
 
 def _check_port(door: Door, host: str, port: int) -> None:
-    """Ends the command where the port is taken, before all that takes seconds. What else is wrong, uvicorn tells."""
+    """Ends the command where nothing can listen, before all that takes seconds."""
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             door.stop(door.texts.port_busy.format(port=port))
+        door.stop(door.texts.cannot_listen.format(host=host, port=port, why=error.strerror or type(error).__name__))
 
 
 def _runner() -> Callable[[Settings], None]:

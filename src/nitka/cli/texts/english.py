@@ -147,6 +147,7 @@ ENGLISH = Texts(
     demo_folder="Its data lie in {path}, and are removed when it ends.",
     demo_open="Open {url} (Ctrl-C ends it).",
     port_busy="The port {port} is taken: choose another with --port.",
+    cannot_listen="Nothing can listen at {host}, port {port} ({why}): choose others with --host and --port.",
     good="ok",
     bad="PROBLEM",
     note="note",

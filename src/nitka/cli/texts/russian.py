@@ -203,6 +203,7 @@ RUSSIAN = Texts(
     demo_folder="Данные лежат в {path}; когда показ закончится, они будут удалены.",
     demo_open="Откройте {url} (Ctrl-C заканчивает).",
     port_busy="Порт {port} занят: выберите другой, --port.",
+    cannot_listen="По адресу {host}, порт {port}, слушать нельзя ({why}): выберите другие, --host и --port.",
     good="хорошо",
     bad="БЕДА",
     note="заметка",

@@ -129,6 +129,7 @@ class Texts:
     demo_folder: str
     demo_open: str
     port_busy: str
+    cannot_listen: str
 
     # doctor
     good: str

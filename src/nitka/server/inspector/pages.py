@@ -8,6 +8,7 @@ No id stands in an address: a person is named in a form, and from there on ticke
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -90,8 +91,15 @@ async def look_up(visit: Signed, form: Form) -> Response:
         return visit.page("home.html", status=400, problem="no_name", named="", channel=channel)
     person: Person = Handle(channel, name, visit.tenant) if channel else User(name, visit.tenant)
     if await find_owner(visit.shared.vault, person) is None:
-        return visit.page("home.html", status=404, problem="nobody", named=name, channel=channel)
+        plain = _plain(name)
+        problem = "nobody" if plain == name else "nobody_to_the_letter"
+        return visit.page("home.html", status=404, problem=problem, named=plain, channel=channel)
     return see(f"{BEGIN}/person/{visit.ticket('person', person)}")
+
+
+def _plain(name: str) -> str:
+    """A name without what cannot be seen: a pasted one may have spaces around it, or marks of direction."""
+    return "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cf")).strip()
 
 
 @router.get("/person/{ticket}")
