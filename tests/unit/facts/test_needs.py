@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka.layers.facts.rules import engine, gone
-from nitka.layers.facts.rules.needs import key_of, literals, packaged
+from nitka.layers.facts.rules.needs import ODD, Index, key_of, literals, packaged
 
 HERE = Path(__file__).parent
 PARTS = (
@@ -69,3 +69,11 @@ def test_no_match_is_hidden_of_any_pattern(parts: list[str], text: str) -> None:
     pattern = f"(?:{pattern}|live)" if len(parts) % 2 else pattern
     if re.search(pattern, text, re.I):
         assert may_match(literals(pattern), text.lower())
+
+
+@given(st.lists(st.lists(st.text("abcё ", max_size=5), max_size=3).map(tuple)), st.text("abcdёABKı ", max_size=20))
+def test_the_index_finds_the_patterns_that_a_look_at_each_would(needs: list[tuple[str, ...]], text: str) -> None:
+    lower = text.lower()
+    odd = bool(ODD.intersection(text))
+    wanted = [at for at, texts in enumerate(needs) if odd or not texts or any(need in lower for need in texts)]
+    assert Index(needs).worth(text) == wanted

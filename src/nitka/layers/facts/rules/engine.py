@@ -30,7 +30,7 @@ from nitka.layers.facts.model import USER, Candidate
 from nitka.layers.facts.rules import people, russian
 from nitka.layers.facts.rules.macros import expanded
 from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
-from nitka.layers.facts.rules.needs import ODD, Needs, key_of, packaged
+from nitka.layers.facts.rules.needs import Index, Needs, key_of, packaged
 from nitka.layers.facts.rules.people import Mention, Person
 from nitka.layers.facts.rules.shape import shape
 from nitka.layers.facts.rules.strangers import strangers
@@ -91,27 +91,9 @@ def rules(language: str) -> tuple[Rule, ...]:
     return tuple(_rule(entry, pattern, language) for entry in table["rule"] for pattern in entry["when"])
 
 
-def _worth_running(language: str, text: str) -> Iterator[Rule]:
-    """The rules, in their order, that may match in the text; a pattern is compiled when it is first among them."""
-    every = rules(language)
-    if ODD.intersection(text):
-        return iter(every)
-    places = _places(language)
-    lower = text.lower()
-    hit = {place for need, where in places.items() if need in lower for place in where}
-    return (every[place] for place in sorted(hit))
-
-
 @cache
-def _places(language: str) -> dict[str, tuple[int, ...]]:
-    """Where in the order of the rules those stand that need a text, or one of several; under "" those of which that is
-    not known.
-    """
-    places: dict[str, list[int]] = {}
-    for place, rule in enumerate(rules(language)):
-        for need in rule.needs or ("",):
-            places.setdefault(need, []).append(place)
-    return {need: tuple(where) for need, where in places.items()}
+def _index(language: str) -> Index:
+    return Index(rule.needs for rule in rules(language))
 
 
 def patterns(language: str) -> tuple[str, ...]:
@@ -141,8 +123,8 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
 def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple[int, int]]]:
     """What the rules find in the scene, with the span of the value in the sentence."""
     text = scene.sentence.text
-    for language in _languages(text):
-        for rule in _worth_running(language, text):
+    for language in languages(text):
+        for rule in map(rules(language).__getitem__, _index(language).worth(text)):
             if rule.whole is whole:
                 for match in _pattern(rule.source).finditer(text):
                     for candidate in _candidates(rule, match, scene):
@@ -163,7 +145,8 @@ def quoted(scene: Scene, start: int, end: int) -> str:
     return scene.message.text[first:last].strip(" \t\n,;:—–-")
 
 
-def _languages(text: str) -> list[str]:
+def languages(text: str) -> list[str]:
+    """Those whose letters are in the text."""
     return [name for name, letters in (("en", "[a-zA-Z]{2}"), ("ru", "[а-яА-ЯёЁ]")) if re.search(letters, text)]
 
 

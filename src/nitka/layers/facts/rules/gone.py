@@ -22,7 +22,7 @@ from nitka.layers.facts.rules import engine, people, russian
 from nitka.layers.facts.rules.engine import Scene
 from nitka.layers.facts.rules.macros import expanded
 from nitka.layers.facts.rules.modality import senses
-from nitka.layers.facts.rules.needs import ODD, Needs, key_of, packaged
+from nitka.layers.facts.rules.needs import Index, key_of, packaged
 from nitka.layers.facts.slots import within
 
 _BARRED = (engine.BLOCKING | {"untrue"}) - {"temporary"}
@@ -34,8 +34,10 @@ _PREFIX = 5  # letters that two Russian words for one doing share at least
 
 @dataclass(frozen=True)
 class _Entry:
+    """One pattern with what it may take back."""
+
     slots: tuple[str, ...]
-    said: tuple[tuple[str, Needs], ...]  # patterns, and what a text must hold for them to match
+    source: str
     by: str
     only: bool
     values: Mapping[str, re.Pattern[str]]
@@ -68,18 +70,23 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 @cache
-def _entries() -> tuple[_Entry, ...]:
+def _entries(language: str) -> tuple[_Entry, ...]:
     return tuple(
         _Entry(
             tuple(entry["slots"]),
-            tuple((source, packaged().get(key_of(source), ())) for source in _sources(language, entry)),
+            source,
             entry.get("by", "name"),
             entry.get("only", False),
             {slot: re.compile(expanded(values, language), re.I) for slot, values in entry.get("values", {}).items()},
         )
-        for language in _LANGUAGES
         for entry in _data()[language]
+        for source in _sources(language, entry)
     )
+
+
+@cache
+def _index(language: str) -> Index:
+    return Index(packaged().get(key_of(entry.source), ()) for entry in _entries(language))
 
 
 @cache
@@ -101,12 +108,10 @@ def kinds() -> tuple[frozenset[str], ...]:
 def taken_back(scene: Scene, facts: Sequence[Candidate]) -> Iterator[Candidate]:
     """Retractions of those facts, told before this message, that the sentence says are so no longer."""
     older = [fact for fact in facts if fact.n != scene.message.n and fact.op == "assert"]
-    text, lower = scene.sentence.text, scene.sentence.text.lower()
-    for entry in _entries() if older else ():
-        for source, needs in entry.said:
-            if needs and not ODD.intersection(text) and not any(need in lower for need in needs):
-                continue
-            for match in _pattern(source).finditer(text):
+    text = scene.sentence.text
+    for language in engine.languages(text) if older else ():
+        for entry in map(_entries(language).__getitem__, _index(language).worth(text)):
+            for match in _pattern(entry.source).finditer(text):
                 yield from _ended(entry, match, scene, older)
 
 

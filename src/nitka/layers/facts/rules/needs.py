@@ -24,6 +24,7 @@ from typing import Any
 
 ODD = frozenset("ſKİıÅ")  # letters that `re` takes for others when it ignores case
 MOST = 400  # literals of one pattern; with more, looking for them costs as much as the pattern
+HEAD = 3  # letters of a needed text by which it is found
 VARIANTS = 4  # letters in a class that are spelt out ("[её]")
 
 Needs = tuple[str, ...]
@@ -45,6 +46,34 @@ def packaged() -> dict[str, Needs]:
     """What the packaged rules need."""
     data = json.loads(files(__package__).joinpath("needs.json").read_text("utf-8"))
     return {key: tuple(needs) for key, needs in data.items()}
+
+
+class Index:
+    """Which of some patterns, known by their places, may match in a text.
+
+    A needed text is looked for only where its first letters occur, so that what a text costs grows with its own length
+    and hardly with the number of patterns.
+    """
+
+    def __init__(self, needs: Iterable[Needs]) -> None:
+        places: dict[str, list[int]] = {}
+        for place, texts in enumerate(needs):
+            for text in texts or ("",):
+                places.setdefault(text, []).append(place)
+        self._by_head: dict[str, list[tuple[str, list[int]]]] = {}
+        self._short: list[tuple[str, list[int]]] = []
+        for text, where in places.items():
+            (self._by_head.setdefault(text[:HEAD], []) if len(text) >= HEAD else self._short).append((text, where))
+        self._every = sorted({place for where in places.values() for place in where})
+
+    def worth(self, text: str) -> list[int]:
+        """The places, ascending, of those that have to be tried."""
+        if ODD.intersection(text):
+            return self._every
+        lower = text.lower()
+        heads = self._by_head.keys() & {lower[at : at + HEAD] for at in range(len(lower) - HEAD + 1)}
+        near = [pair for head in heads for pair in self._by_head[head]]
+        return sorted({place for need, where in (*near, *self._short) if need in lower for place in where})
 
 
 def _better(one: frozenset[str], two: frozenset[str]) -> frozenset[str]:
