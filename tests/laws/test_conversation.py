@@ -265,6 +265,6 @@ class OnSqlite(Conversations):
 
 quick = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 TestOnMemory = OnMemory.TestCase
-TestOnMemory.settings = settings(max_examples=40, stateful_step_count=40, **quick)  # type: ignore[arg-type]
+TestOnMemory.settings = settings(max_examples=30, stateful_step_count=40, **quick)  # type: ignore[arg-type]
 TestOnSqlite = OnSqlite.TestCase
 TestOnSqlite.settings = settings(max_examples=15, stateful_step_count=25, **quick)  # type: ignore[arg-type]

@@ -93,7 +93,10 @@ def test_a_user_is_a_string_or_a_user() -> None:
             as_user(value)
 
 
-@given(st.datetimes(timezones=st.timezones()).filter(lambda at: 1971 < at.year < 2200))
+ZONES = ("UTC", "Europe/Moscow", "America/St_Johns", "Asia/Kathmandu", "Pacific/Kiritimati", "Pacific/Pago_Pago")
+
+
+@given(st.datetimes(timezones=st.sampled_from(ZONES).map(ZoneInfo)).filter(lambda at: 1971 < at.year < 2200))
 def test_a_time_is_kept_as_the_same_moment_in_utc(at: datetime) -> None:
     moment = as_moment(at, NOW)
     assert moment.tzinfo is UTC

@@ -254,12 +254,12 @@ async def test_ov_7_an_unknown_model_name_has_safe_defaults(memory: Stage, tmp_p
         memory.store(), model="openai:local-unknown-1", fold_model="offline", settings=local, keys=memory.ring
     )
     async with opened as nitka:
-        for at in range(300):
+        for at in range(150):
             async with nitka.turn("anna", "s", text=f"Message {at} about the boat, its mast and its sails.") as turn:
                 assert real(turn.request) <= 8_000
                 turn.answer("The mast is fine. " * 10)
         await nitka.settle()
-        assert (await nitka.summary("anna", "s")).cursor == 600 - 12
+        assert (await nitka.summary("anna", "s")).cursor == 300 - 12
 
 
 class Unused:
