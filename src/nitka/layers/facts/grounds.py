@@ -22,7 +22,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -58,10 +58,10 @@ _ROOT, _ENDING = 3, 4
 _SHARE, _NAME_SHARE = 0.55, 0.65  # of the longer form
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ground:
     """What a value may rest on: `text`, the row and the question that it affirms; `before`, what was said just before
-    it, which helps, and suffices only where the row points back to it."""
+    it, which helps, and suffices only where the row points back to it. What is found in them is found once."""
 
     text: str
     today: date
@@ -72,29 +72,46 @@ class Ground:
     def all(self) -> str:
         return f"{self.text} {self.before}"
 
+    @cached_property
+    def here(self) -> _Words:
+        return _Words(self.text)
+
+    @cached_property
+    def anywhere(self) -> _Words:
+        return _Words(self.all) if self.before.strip() else self.here
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        return amounts(self.all)
+
 
 def ground_of(row: Message, rows: Mapping[int, Message], sessions: Mapping[int, str]) -> Ground:
     """What a value said in the row may rest on; `rows` by `n`, with their `sessions` where they are known."""
     here = sessions.get(row.n)
     near = [rows[n] for n in range(row.n - BEFORE, row.n) if n in rows and sessions.get(n) == here]
-    last = near[-1].text if near and near[-1].role == "assistant" else ""
+    last = _ends(near[-1].text) if near and near[-1].role == "assistant" else ""
+    text = _ends(row.text)
     return Ground(
-        text=f"{row.text} {last}"[:_CHARS] if last and affirms(row.text) else row.text[:_CHARS],
+        text=f"{text} {last}" if last and affirms(row.text) else text,
         today=local(row).date(),
-        before=" ".join([*(other.text[:_CHARS] for other in near if other.role == "user"), last[:_CHARS]]),
-        points_back=_POINTS.search(row.text) is not None,
+        before=" ".join([*(_ends(other.text) for other in near if other.role == "user"), last]),
+        points_back=_POINTS.search(text) is not None,
     )
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= _CHARS else f"{text[: _CHARS // 2]} {text[-_CHARS // 2 :]}"
 
 
 def bears_out(ground: Ground, value: str, slot: str) -> bool:
     """Whether these words say the value."""
     if invents(ground, value):
         return False
-    words, here, anywhere = _words(ground, value), _Words(ground.text), _Words(ground.all)
+    words = _words(value)
     if not words:
-        return bool(amounts(value)) or _slot_said(here, slot)
-    said = [word for word in words if anywhere.has(word)]
-    points = any(map(here.has, said)) or bool(amounts(value) & amounts(ground.text)) or ground.points_back
+        return bool(amounts(value)) or _slot_said(ground.here, slot)
+    said = [word for word in words if ground.anywhere.has(word)]
+    points = any(map(ground.here.has, said)) or bool(amounts(value) & amounts(ground.text)) or ground.points_back
     return 2 * len(said) > len(words) and points
 
 
@@ -103,12 +120,10 @@ def invents(ground: Ground, text: str) -> bool:
     bare = _ISO.sub(lambda match: match.group() if match.group() in ground.all else " ", text)
     if not (_dates_said(ground, text) and _numbers_said(ground, bare)):
         return True
-    names = [word for word in _words(ground, text) if word[0].isupper()]
-    said = _Words(ground.all) if names else None
-    return said is not None and not all(map(said.has, names))
+    return not all(ground.anywhere.has(word) for word in _words(text) if word[0].isupper())
 
 
-def _words(ground: Ground, text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     """The words of the text that say something: no numbers, and none of the little words."""
     words = _WORD.findall(_ISO.sub(" ", text))
     telling = [word for at, word in enumerate(words) if (at and word[0].isupper()) or not _is_light(word)]
@@ -116,6 +131,8 @@ def _words(ground: Ground, text: str) -> list[str]:
 
 
 def _dates_said(ground: Ground, value: str) -> bool:
+    if _ISO.search(value) is None:
+        return True
     spoken = days(ground.all, ground.today)
     vague = not days(ground.text, ground.today) and _SOMETIME.search(ground.text) is not None
     return all(
@@ -135,10 +152,11 @@ def _numbers_said(ground: Ground, value: str) -> bool:
     in English and Russian; in a script that is neither's they cannot be asked for."""
     if not _READ.search(ground.text):
         return True
-    spoken = amounts(ground.all)
     figures = re.sub(r"\D", "", ground.all)
     return all(
-        number in spoken or not number.strip("0") or (number.isdigit() and str(int(number) - 12) in spoken)
+        number in ground.numbers
+        or not number.strip("0")
+        or (number.isdigit() and str(int(number) - 12) in ground.numbers)
         for number in amounts(value)
     ) or (len(re.sub(r"\D", "", value)) > 4 and re.sub(r"\D", "", value) in figures)
 

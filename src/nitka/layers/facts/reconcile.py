@@ -31,7 +31,7 @@ from typing import Literal
 from nitka.errors import BadInput
 from nitka.layers.facts.canon import fold, one_line, tokens, value_key
 from nitka.layers.facts.evidence import supports
-from nitka.layers.facts.grounds import bears_out, ground_of, invents
+from nitka.layers.facts.grounds import Ground, bears_out, ground_of, invents
 from nitka.layers.facts.model import ROWS_KEPT, USER, Candidate, Fact, Key, Seen, When, key_of
 from nitka.layers.facts.rules import russian
 from nitka.layers.facts.secrets import holds_secret, names_secret
@@ -98,10 +98,12 @@ def reconcile(
     rows = {message.n: message for message in messages}
     found: Found = {fact.key: fact for fact in facts}
     changes: list[Change] = []
-    candidates = [_with_statement(candidate, rows, sessions or {}) for candidate in candidates]
+    spoken = {candidate.n for candidate in candidates if not candidate.ours} & rows.keys()
+    grounds = {n: ground_of(rows[n], rows, sessions or {}) for n in spoken}
+    candidates = [_with_statement(candidate, grounds) for candidate in candidates]
     for position in sorted(range(len(candidates)), key=lambda at: _order(candidates[at], rows)):
         candidate = candidates[position]
-        why = _refusal(candidate, rows, forgotten, excluded) or _invented(candidate, rows, sessions or {})
+        why = _refusal(candidate, rows, forgotten, excluded) or _invented(candidate, grounds)
         if why:
             changes.append(Change(kind="refused", candidate=position, why=why))
             continue
@@ -185,18 +187,17 @@ def _refusal(
     return "forgotten" if forgotten(candidate) else ""
 
 
-def _invented(candidate: Candidate, rows: Mapping[int, Message], sessions: Mapping[int, str]) -> Why:
+def _invented(candidate: Candidate, grounds: Mapping[int, Ground]) -> Why:
     if candidate.ours or candidate.op == "retract":
         return ""
-    ground = ground_of(rows[candidate.n], rows, sessions)
-    return "" if bears_out(ground, candidate.value, candidate.slot) else "invented"
+    return "" if bears_out(grounds[candidate.n], candidate.value, candidate.slot) else "invented"
 
 
-def _with_statement(candidate: Candidate, rows: Mapping[int, Message], sessions: Mapping[int, str]) -> Candidate:
+def _with_statement(candidate: Candidate, grounds: Mapping[int, Ground]) -> Candidate:
     """The proposal; without its statement where that names what the row does not."""
-    row = rows.get(candidate.n)
-    told = candidate.ours or not candidate.statement or candidate.statement == candidate.value or row is None
-    if told or row is None or not invents(ground_of(row, rows, sessions), candidate.statement):
+    ground = grounds.get(candidate.n)
+    told = candidate.ours or candidate.statement in ("", candidate.value) or ground is None
+    if told or ground is None or not invents(ground, candidate.statement):
         return candidate
     return replace(candidate, statement="")
 

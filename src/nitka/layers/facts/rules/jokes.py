@@ -25,7 +25,10 @@ _JOKE = (
     r"прикалываюсь|прикол|розыгрыш|сарказм|вру|соврал[аи]?|выдумал[аи]?|наврал[аи]?"
 )
 _NOT_SO = r"если бы|размечтал\w+|неправда|not really|not true|i wish"
-_REST = r"(?:,? (?:about that|there|of course|конечно|был[аио]?|про это|насч[её]т этого|же|всё|я|sorry|прости\w*|извини\w*))*\W*$"
+_REST = (
+    r"(?:,? (?:about that|there|of course|конечно|был[аио]?|про это|насч[её]т этого|же|всё|я|sorry|прости\w*|"
+    r"извини\w*))*\W*$"
+)
 _ALONE = re.compile(rf"{_LEAD}(?:{_JOKE}|{_NOT_SO}){_REST}")
 _CALLED_OFF = re.compile(rf"{_LEAD}(?:{_JOKE}){_REST}")
 
