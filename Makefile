@@ -31,8 +31,9 @@ types: $(READY)
 architecture: $(READY)
 	$(BIN)/lint-imports
 
+# Three at a time, on two processors too: tests of processes wait more than they work.
 tests: $(READY)
-	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not alone'
+	$(BIN)/pytest -q -n 3 --dist worksteal -m 'not alone'
 	$(BIN)/pytest -q -m alone
 
 format: $(READY)

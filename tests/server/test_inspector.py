@@ -629,6 +629,10 @@ def test_the_memory_travels_from_message_to_message_on_the_page(stage: Stage, vi
     assert found is not None
     who.post("/parse", do="back", carried=html.unescape(found[1]))
     assert "G01" not in who.text and "At work" in who.text
+    found = re.search(r'name="carried" value="([^"]*)"', who.at.text)
+    assert found is not None and 'action="/inspector/parse"' in who.at.text[: who.at.text.index("</form>")]
+    who.post("/parse", do="keep", language="ru", carried=html.unescape(found[1]))
+    assert 'lang="ru"' in who.at.text and "At work" in who.text, "the switch of language takes them along"
     assert "At work" not in who.post("/parse", do="clear", carried=html.unescape(found[1])).text
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -74,13 +75,18 @@ async def sign_out(visit: Anybody, form: Form) -> Response:
 @router.post("/language")
 async def language(visit: Anybody, form: Form) -> Response:
     """Changes the language of the pages, and comes back."""
+    _speak(visit, form)
+    back = form.get("back", "")
+    return see(back if back == BEGIN or back.startswith((f"{BEGIN}/", f"{BEGIN}?")) else BEGIN)
+
+
+def _speak(visit: Visit, form: Mapping[str, str]) -> None:
+    """Goes on in the language that a form asks for, if it asks for one."""
     if form.get("language") in render.LANGUAGES:
         held = visit.sign_in
         visit.become(
             visit.new(key=held.key, token=held.token, until=held.until, language=form["language"]), visit.grant
         )
-    back = form.get("back", "")
-    return see(back if back == BEGIN or back.startswith((f"{BEGIN}/", f"{BEGIN}?")) else BEGIN)
 
 
 @router.post("/person")
@@ -284,6 +290,7 @@ async def parse(visit: Signed, form: Form) -> Response:
     """Reads the messages so far and one more, each with the memory of those before it. Nothing is kept here: the page
     carries them.
     """
+    _speak(visit, form)
     said, problem = parsing.carried(form)
     async with visit.shared.parsing:
         read = await asyncio.to_thread(parsing.shown, said, visit.language)

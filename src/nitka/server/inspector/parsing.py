@@ -29,6 +29,8 @@ def carried(form: Mapping[str, str]) -> tuple[tuple[Said, ...], str]:
     before = _before(form.get("carried", ""))
     if form.get("do") == "clear":
         return (), ""
+    if form.get("do") == "keep":
+        return before, ""
     if form.get("do") == "back":
         return before[:-1], ""
     text, speaker = form.get("text", ""), form.get("speaker", "").strip()
