@@ -14,7 +14,7 @@ In long everyday talk any two themes meet, so where a doubt is left three things
 does to another is done by one of them; parts that come from both sides anyhow are low, even in a rule that takes them
 from anybody. One-sidedness: an innocent wording that both sides have used (both propose to meet, both tell of their
 work) is talk and does not count as a part. Nearness: parts that are all weak belong to each other only within a few
-messages.
+messages, and a weak one to another within some dozens.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ alert is still raised, at most as medium.
 
 
 BESIDE, _BESIDE = 12, 2
-"""Messages within which other flags of the kind are counted, and how much they must say together to lift a step."""
+"""Messages within which other flags of the kind are counted, and how much they must say together to lift a step. One of
+them at least must be more than weak: a crowd of innocent words is what everyday talk is made of.
+"""
+LOOSE = 40  # messages within which a weak part may still belong to one that is not
 _PAIR = 2  # groups; more of them say something together though each is weak
 _KINDS = (frozenset({"context", "rapport", "pressure", "channel"}), frozenset({"pretext", "control", "extract"}))
 
@@ -289,8 +292,8 @@ def _together(telling: Sequence[int], parts: Sequence[Part], scene: Scene, actor
         return False
     if not all(_is_theirs(scene.kinds.set_by.get(part.flag, "A"), part.speaker, actor) for part in parts):
         return False
-    reach = NEAR if len(parts) == _PAIR else BESIDE
-    return max(telling) > WEAK or max(part.span.last for part in parts) <= reach
+    reach = LOOSE if max(telling) > WEAK else NEAR if len(parts) == _PAIR else BESIDE
+    return max(part.span.last for part in parts) <= reach
 
 
 def _strength(group: frozenset[str], part: Part, rule: Rule, scene: Scene, actor: str) -> int:
@@ -304,13 +307,13 @@ def _beside(rule: Rule, scene: Scene, actor: str) -> int:
     kinds = scene.kinds
     mine = {kinds[f].group for f in rule.flags if f in kinds}
     groups = frozenset().union(*(k for k in _KINDS if not k.isdisjoint(mine)))
-    points = 0
+    found = [0]
     for flag, spans in scene.seen.items():
         if flag in rule.flags or flag not in kinds or kinds[flag].group not in groups or kinds[flag].set_by != "A":
             continue
         near = [s.strength for who, s in spans.items() if s.last <= BESIDE and who in (actor, UNKNOWN)]
-        points += max(near, default=0)
-    return points
+        found.append(max(near, default=0))
+    return sum(found) if max(found) > WEAK else 0
 
 
 def _own(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> str:

@@ -20,9 +20,11 @@ from nitka.watch.errors import RuleError
 from nitka.watch.latin import plain_latin, spellings
 from nitka.watch.phrases import GAP, GAPPED, Phrase, Walk
 from nitka.watch.tokens import WORD, Token, repairs
+from nitka.watch.types import THIN_MARK
 
 COUNTED = "%"  # after the flag of an idiom: its words are counted
 _WEAKLY = 2
+_TELLING = 2  # words that tell, of a phrase that is more than weak
 FORMS = ("", "imp", "inf", "base", "1", "1i", "1p", "2", "2i", "3", "3p", "past", "pastp", "pass", "ing", "x")
 
 Reading = tuple[str, str]  # concept, grammatical form
@@ -148,9 +150,16 @@ def _phrases(head: str, draft: _Draft, parents: Mapping[str, Sequence[str]], mar
             rest = _that_tell(head, rest, draft.light)
             if not rest:
                 continue
+        elif reading[0][0] == "!" and reading[0][-1].isalpha() and _telling(head, rest, draft.light) < _TELLING:
+            reading = (reading[0] + THIN_MARK, reading[1])  # "to receive your" says little, long as it is
         for concept, form in _widen([reading], parents):
             made[Phrase(rest, concept, form, mark(concept, form))] = None
     return list(made)
+
+
+def _telling(head: str, rest: Sequence[frozenset[str]], light: Set[str]) -> int:
+    """How many words of a phrase tell anything, whichever are chosen."""
+    return (head not in light) + sum(slot != GAPPED and slot.isdisjoint(light) for slot in rest)
 
 
 def _that_tell(head: str, rest: tuple[frozenset[str], ...], light: Set[str]) -> tuple[frozenset[str], ...]:

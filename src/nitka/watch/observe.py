@@ -15,7 +15,7 @@ from nitka.watch.ages import MINOR, Age, ages
 from nitka.watch.clauses import Clause, Reading, Sentence
 from nitka.watch.memory import Antecedent
 from nitka.watch.tokens import MARK, NUMBER, WORD
-from nitka.watch.types import MARKS_OF_STRENGTH, NORMAL, Pattern, Sighting
+from nitka.watch.types import MARKS_OF_STRENGTH, NORMAL, THIN, THIN_MARK, WEAK, Pattern, Sighting
 
 Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
@@ -25,6 +25,7 @@ _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
 _TOLD = frozenset({"#reader", "OR"})  # what is told of these without a full stop may be a question
 _LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING", "YOUR"})
 _WISHES = ("NEED", "WANT", "GIVEME", "LET", "LETS")
+_BORNE = 2  # sightings of one flag in a message beyond which a thin phrase among them counts as any other
 _NAME = 3  # words of a name or a rank between an office and the pause after it
 _OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
@@ -135,8 +136,24 @@ def observe(
         everything.update(wide)
     vetoes = patterns.vetoes
     found = [s for s in found if s.flag not in vetoes or vetoes[s.flag].isdisjoint(everything)]
+    found = _settled(found)
     found.sort(key=lambda s: (s.order, s.flag))
     return found, mentions.last()
+
+
+def _settled(found: list[Sighting]) -> list[Sighting]:
+    """Thin sightings made weak, or normal where the message shows their flag by another thin phrase or in two more
+    ways.
+    """
+    thin = {s.flag for s in found if s.strength == THIN}
+    if not thin:
+        return found
+    borne = set()
+    for flag in thin:
+        shown = [s for s in found if s.flag == flag]
+        if len(shown) > _BORNE or len({(s.start, s.end) for s in shown if s.strength == THIN}) > 1:
+            borne.add(flag)
+    return [s if s.strength else s._replace(strength=NORMAL if s.flag in borne else WEAK) for s in found]
 
 
 def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, str]:
@@ -355,6 +372,8 @@ def _sighting(flag: str, place: tuple[int, int], reading: Reading, sentence: int
 
 def idiom(concept: str, usual: Mapping[str, int]) -> tuple[str, int]:
     """The flag of `!flag`, and how strongly the phrase shows it: `!flag?` weakly, `!flag!` strongly."""
+    if concept[-1] == THIN_MARK:
+        return concept[1:-1], THIN if usual.get(concept[1:-1], NORMAL) == NORMAL else usual[concept[1:-1]]
     mark = MARKS_OF_STRENGTH.get(concept[-1], 0)
     flag = concept[1:-1] if mark else concept[1:]
     return flag, mark or usual.get(flag, NORMAL)

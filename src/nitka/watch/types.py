@@ -20,6 +20,7 @@ WEAK, NORMAL, STRONG = (
     3,
 )  # how much a sighting says: an everyday wording, the usual, one that nobody says by chance
 MARKS_OF_STRENGTH: Mapping[str, int] = {"?": WEAK, "=": NORMAL, "!": STRONG}  # as rules and lexicons write it
+THIN, THIN_MARK = 0, "~"  # of a phrase in which hardly a word tells anything: only others of its flag make it normal
 
 
 @dataclass(frozen=True, slots=True)
