@@ -69,8 +69,8 @@ def export(  # noqa: PLR0917  # options of a command line have no order
             for piece in pieces:
                 file.write(piece)
                 count += 1
-    if not count:
-        door.stop(door.texts.nothing_stored)
+            if not count:
+                door.stop(door.texts.nothing_stored)
     if output is not None:
         door.tell(door.texts.written.format(path=output))
     if bad:
@@ -102,12 +102,19 @@ def _lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def _target(output: Path | None) -> Iterator[TextIO]:
-    """The standard output, or a private file that is put in place when it is whole."""
+    """The standard output, or a private file that is put in place when it is whole: what was there stays until then,
+    and for good where something goes wrong. Through a link the file behind it is written; a device as it is.
+    """
     if output is None:
         yield sys.stdout
         return
+    output = output.resolve()
     aside = output.with_name(f".{output.name}.part")
     try:
+        if output.exists() and not output.is_file() and not output.is_dir():
+            with open(output, "w", encoding="utf-8") as device:
+                yield device
+            return
         handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
             yield file

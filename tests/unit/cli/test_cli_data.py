@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import stat
+import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,8 +92,34 @@ def test_a_file_that_cannot_be_written(cli: Any, filled: Path, tmp_path: Path) -
 
 def test_nobody_has_nothing(cli: Any, filled: Path, tmp_path: Path) -> None:
     """An unknown user is told from an empty file, and leaves none."""
-    result = cli("export", "--user", "carla", "--output", str(tmp_path / "carla"))
+    target = tmp_path / "carla"
+    result = cli("export", "--user", "carla", "--output", str(target))
     assert "Nothing is stored for this user." in result.complaint
+    assert not target.exists()
+    target.write_text("an older export")
+    cli("export", "--user", "carla", "--output", str(target), "--force")
+    assert target.read_text() == "an older export"
+
+
+def test_what_is_no_plain_file_is_not_replaced(cli: Any, filled: Path, tmp_path: Path) -> None:
+    """Through a link the file behind it is written; a device stays one, and what it does not take is told."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    link.symlink_to(real)
+    assert cli("export", "--user", "anna", "--output", str(link), "--force").code == 0
+    assert link.is_symlink() and len(real.read_text("utf-8").splitlines()) == 6
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text("utf-8")))
+    reader.start()
+    assert cli("export", "--user", "anna", "--output", str(pipe), "--force").code == 0
+    reader.join(30)
+    assert len(read[0].splitlines()) == 6 and stat.S_ISFIFO(pipe.stat().st_mode)
+    if Path("/dev/full").is_char_device():
+        link.unlink()
+        link.symlink_to("/dev/full")
+        assert "cannot be written" in cli("export", "--user", "anna", "--output", str(link), "--force").complaint
+        assert Path("/dev/full").is_char_device()
 
 
 def test_a_damaged_row_is_named_and_the_rest_given(cli: Any, filled: Path) -> None:
