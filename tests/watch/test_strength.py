@@ -13,7 +13,9 @@ from nitka.watch.engine import step, who
 from nitka.watch.lexicon import load, look
 from nitka.watch.memory import Memory
 from nitka.watch.normalise import clean
+from nitka.watch.observe import settled
 from nitka.watch.tokens import tokenise
+from nitka.watch.types import Sighting
 
 
 def severities(*texts: str, memory: Any = None) -> dict[str, str]:
@@ -75,3 +77,29 @@ def test_a_phrase_of_free_choice_counts_by_the_words_that_tell(text, concepts):
     lexicon = load([("words", LEXICON)], {})
     forms = [token.form for token in tokenise(clean(text))]
     assert [phrase.concept for _, phrase, _ in look(forms, lexicon).phrases] == concepts
+
+
+THIN = "@LIGHT\n/ to your the\n@!fee_upfront\n/ to_receive_your receive_your_prize to_unlock_the\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "concepts"),
+    [
+        ("glad to receive your letter", ["!fee_upfront~"]),  # one word that tells
+        ("receive your prize", ["!fee_upfront"]),  # two
+    ],
+)
+def test_a_long_phrase_in_which_hardly_a_word_tells_is_thin(text, concepts):
+    lexicon = load([("words", THIN)], {})
+    forms = [token.form for token in tokenise(clean(text))]
+    assert [phrase.concept for _, phrase, _ in look(forms, lexicon).phrases] == concepts
+
+
+def test_a_thin_sighting_is_weak_until_another_of_its_flag_stands_beside_it():
+    thin = Sighting("fee_upfront", 0, 5, 0, 0, 0)
+    other = Sighting("fee_upfront", 9, 15, 0, 3, 0)
+    weak = Sighting("fee_upfront", 0, 9, 0, 0, 1)
+    assert [s.strength for s in settled([thin])] == [1]
+    assert [s.strength for s in settled([thin, weak])] == [1, 1]
+    assert [s.strength for s in settled([thin, other])] == [2, 2]
+    assert max(s.strength for s in settled([thin, weak, weak])) == 2

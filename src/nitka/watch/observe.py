@@ -136,12 +136,12 @@ def observe(
         everything.update(wide)
     vetoes = patterns.vetoes
     found = [s for s in found if s.flag not in vetoes or vetoes[s.flag].isdisjoint(everything)]
-    found = _settled(found)
+    found = settled(found)
     found.sort(key=lambda s: (s.order, s.flag))
     return found, mentions.last()
 
 
-def _settled(found: list[Sighting]) -> list[Sighting]:
+def settled(found: list[Sighting]) -> list[Sighting]:
     """Thin sightings made weak, or normal where the message shows their flag by another thin phrase or in two more
     ways.
     """
