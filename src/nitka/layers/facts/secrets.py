@@ -1,9 +1,11 @@
-"""What must never become a fact: passwords, PINs, one-time and door codes, seed phrases and full card numbers.
+"""What must never become a fact: passwords, PINs, one-time and door codes, seed phrases, full card numbers, numbers
+of identity papers, and the answers that a bank asks for.
 
 A card number is 13 to 19 digits that pass Luhn's check (ISO/IEC 7812-1), in figures or spelt out, with spaces and
 dashes between. The others are known by the word that names them with something like a value near it; so "I forgot my
 password" is no secret, "my password is plum-47" is. Keys of services are known by their shape. In a slot the word
-alone is enough: whatever is filed under "wifi.password" is a password.
+alone is enough: whatever is filed under "wifi.password" is a password. What opens, lets in or identifies is known also
+by the verb ("disarmed with 7788", "what the bank texted"): the name of the secret need not be said.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ _PUBLIC = frozenset(
 )
 _CODE_ALONE = re.compile(r"(?i)^\s*(?:(?:now|still|just|теперь|сейчас|такой|вот)[ ])*(?:is|was|to|—|–|-|:|=|это)?\s*")
 _LOCK = re.compile(  # a thing that digits open; a number that counts, measures or dates something opens nothing
-    r"""(?ix) \b(?: (?:pad|combination[ ])?lock | safe | keypad | intercom | burglar[ ]alarm
+    r"""(?ix) \b(?: (?:pad|combination[ ])?lock | safe | keypad | intercom | (?:burglar|house|home)[ ]alarm
+        | (?:front|garage|back|building|main|street|side|office)[ ]door
+        | подъезд\w{0,2} | калитк\w{1,2} | шлагбаум\w{0,2}
         | зам(?:ок|ка|ке|ком|очек|очке|ку) | сейф\w{0,2} | домофон\w{0,2} | камер\w[ ]хранения | сигнализаци\w+
     )\b (?P<rest>(?:[ ]\w+){0,5}?[ ]*[:=—–-]?[ ]*)"""
 )
@@ -76,8 +80,57 @@ _NOT_VALUES = frozenset(
     "сброшен сбросить поменял поменяла сложный простой опять снова помню знаю хранит хранить подходит "
     "устарел истек".split()
 )
+_MIXED = r"(?=[^\s,;.]*\d)[^\s,;.]{3,}"  # a token with digits in it, such as no word is
+_PAPERS = re.compile(  # numbers of a person, by the name of the paper
+    r"""(?ix) \b(?: ssn | social[ ]security(?:[ ](?:no|number))?
+        | national[ ](?:id|insurance|identity)(?:[ ]\w+)? | nino
+        | tax(?:payer)?[ ](?:id|identification)(?:[ ]number)? | passport | id[ ](?:card|number) | identity[ ]card | itin
+        | driv(?:er['’]?s?|ing)[ ]licen[cs]e | aadhaar | снилс\w{0,2} | инн | паспорт\w{0,3} | загран\w{0,12}
+        | водительск\w+[ ](?:удостоверени|прав)\w* | удостоверени\w+[ ]личности | полис\w{0,2}
+        | (?:card|account)[ ]number | номер\w{0,2}[ ](?:\w+[ ])?(?:карт\w+|сч[её]та)
+    )\b (?P<rest>[^!?\n]{0,60})"""
+)
+_PAPER_SHAPE = re.compile(r"(?<![\w-])(?:\d{3}-\d{2}-\d{4}|\d{3}-\d{3}-\d{3}[ -]\d{2})(?![\w-])")
+_DATE = re.compile(r"(?<!\d)\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d\d(?!\d)|(?<!\d)(?:19|20)\d\d-\d\d-\d\d(?!\d)")
+_SCALE = re.compile(r"(?i) (?:тысяч\w?|сотен|thousand|hundred)(?!\w)")
+_PAPER_NUMBER = re.compile(r"(?<![\w-])(?=[A-Z0-9]*\d[A-Z0-9]*\d[A-Z0-9]*\d)[A-Z0-9]{6,}(?![\w-])")
+_ENTERED = re.compile(  # what lets somebody in, by the verb
+    rf"""(?ix) \b(?: (?:log|sign|get|am|gets|lets?)(?:ged|ging|ning|s)?[ ](?:\w+[ ])?(?:in|into|on)\b
+        | un-?lock\w* | disarm\w*
+        | opens? | opened | deactivat\w+ | logins? | вход\w* | вхожу | вхожим | захожу | заходить | войти
+        | логин\w{{0,2}}
+        | открыва\w+ | отпира\w+ | разблокир\w+ | отключа\w+ | снима\w+[ ]с[ ](?:охраны|сигнализации)
+    )\b (?:[ ][\w'’-]+){{0,5}}? [ ](?:with|using|by|via|typing|entering|по|через|под|кодом|словом|набор\w+|на|цифрами)
+    (?:[ ](?:the|my|code|word|number|digits|слову?|коду?|фразе|цифры|цифрам))* [ ]["«“]? (?P<value>{_MIXED})"""
+)
+_SENT = re.compile(  # digits that came by text or from a bank are a one-time code
+    r"""(?ix) \b(?: texted | sms['’]?(?:ed|d)
+        | (?:bank|app|google|paypal|telegram|whatsapp|apple|amazon)\b
+            (?:[ ]\w+){0,2}?[ ](?:sent|gave)
+        | (?:банк\w*|сбер\w*|госуслуг\w*|тинькофф|озон|приложени\w+|телеграм\w*)
+            (?:[ ]\w+){0,2}?[ ](?:прислал|выслал|отправил|скинул)[аио]?
+        | (?:прислал|выслал|скинул)[аио]?[ ](?:\w+[ ])?(?:банк|сбер\w*|госуслуги)
+        | (?:приш[её]?л|прислал)[аио]?[ ](?:\w+[ ]){0,2}?(?:смс\w*|sms)
+        | (?:смс\w*|sms)[ ](?:\w+[ ]){0,2}?(?:приш[её]?л|прислал)[аио]?
+    )\b"""
+)
+_ANSWER = re.compile(  # words that prove who somebody is
+    r"""(?ix) \b(?: (?:secret|security|code|memorable|safe|magic)[ ](?:word|answer|name|place)s?
+        | (?:security|secret)[ ]question(?:[ ]answer)? | (?:mother|mum|mom)['’]?s[ ]maiden[ ]name
+        | maiden[ ]name[ ]of[ ]my[ ]m\w+
+        | (?:кодов|секретн|контрольн)\w+[ ](?:слов|фраз|ответ)\w* | ответ\w*[ ]на[ ](?:секретн|контрольн)\w+[ ]вопрос\w*
+        | девич\w+[ ]фамили\w+[ ](?:мо\w+[ ])?(?:матери|мамы) | (?:мамин|матерн|материнск)\w*[ ]девич\w+[ ]фамили\w+
+        | (?:у[ ])?(?:мамы|матери)[ ]девич\w+[ ]фамили\w+
+    )\b (?:[ ](?:в|у|для|от|на|in|at|for|of|with|to)[ ](?:(?:the|my|our|мо\w+|наш\w+)[ ])?[\w'’-]+)?
+    (?P<link>,?[ ]*(?:\bis\b|\bwas\b|[:=—–]|-[ ]|\bэто\b))? [ ]*["«“]?(?P<value>[\w-]{3,})"""
+)
+_SEED = re.compile(
+    r"(?i)\b(?:seed|mnemonic|сид|сидка|recovery|wallet)\b(?: words?)?(?: \w+){0,3}?"
+    r"(?: is| are|:| =| —| –| -) (?P<words>[^.!?\n]+)"
+)
 _KEY = re.compile(r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9]{14,}")
 _SLOT_WORDS = frozenset(
+    "ssn snils снилс инн "
     "password passwords passwd passphrase passcode pwd pin pins pincode secret secrets otp cvv cvv2 cvc cvc2 "
     "token tokens "
     "credential credentials apikey api_key mnemonic seed seedphrase privatekey "
@@ -90,6 +143,15 @@ _SLOT_PAIRS = frozenset(
     "recovery seed api private secret intercom card credit debit домофон сейф замок дверь".split()
     if (opened, key) not in (("access", "number"), ("locker", "number"), ("door", "number"), ("gate", "number"))
 )
+
+
+_SLOT_PAIRS |= {
+    ("passport", "number"),
+    ("id", "number"),
+    ("maiden", "name"),
+    ("secret", "word"),
+    ("security", "answer"),
+}
 
 
 def luhn(number: str) -> bool:
@@ -110,6 +172,12 @@ def holds_secret(text: str) -> bool:
     """Whether the text gives a secret away."""
     return (
         _KEY.search(text) is not None
+        or _PAPER_SHAPE.search(text) is not None
+        or any(map(_numbers, _PAPERS.finditer(text)))
+        or any(map(_lets_in, _ENTERED.finditer(text)))
+        or (_SENT.search(text) is not None and _digits_in(text, least=4, most=8))
+        or any(map(_answers, _ANSWER.finditer(text)))
+        or any(len(re.findall(r"[^\W\d_]{3,}", seed["words"])) > 5 for seed in _SEED.finditer(text))
         or _holds_card(text)
         or any(map(_gives, _NAMED.finditer(text)))
         or any(map(_codes, _CODE.finditer(text)))
@@ -148,6 +216,26 @@ def _gives(named: re.Match[str]) -> bool:
     return any(_is_value(match) for match in (_PLAIN.match(sentence), _BARE.match(sentence)))
 
 
+def _numbers(paper: re.Match[str]) -> bool:
+    """Whether the number of a paper is told; when it was given or runs out is none."""
+    rest = _SCALE.sub("", _DATE.sub(" ", paper["rest"]))
+    return _PAPER_NUMBER.search(rest) is not None or _digits_in(rest, least=4)
+
+
+def _lets_in(entered: re.Match[str]) -> bool:
+    value = entered["value"].strip("\"'«»“”!?)")
+    digits = sum(map(str.isdigit, value))
+    bare = value.isdigit()
+    return (3 <= digits <= 8 if bare else bool(digits)) and not (
+        _UNIT.match(entered.string, entered.end()) or _is_year(value) or re.fullmatch(r"\d{1,2}[:.]\d\d", value)
+    )
+
+
+def _answers(told: re.Match[str]) -> bool:
+    """Whether the word itself is told: after "is", or as a name right after what it is called."""
+    return (told["link"] is not None or told["value"][0].isupper()) and _is_value(told)
+
+
 def _codes(code: re.Match[str]) -> bool:
     """Whether "the code" of nothing in particular is told; many kinds of codes are public."""
     public = (code["kind"] or "").casefold() in _PUBLIC
@@ -158,14 +246,14 @@ def _is_value(match: re.Match[str] | None) -> bool:
     return match is not None and match["value"].casefold() not in _NOT_VALUES
 
 
-def _digits_in(text: str, *, least: int, after: re.Pattern[str] | None = None) -> bool:
+def _digits_in(text: str, *, least: int, most: int = 99, after: re.Pattern[str] | None = None) -> bool:
     """Whether the text holds a run of digits that measures nothing; `after`: only right after these words."""
     first = after.match(text) if after else None
     for run in _RUN.finditer(text):
         if first is not None and run.start() != first.end():
             return False
         if (
-            len(_figures(run.group())) >= least
+            least <= len(_figures(run.group())) <= most
             and not _UNIT.match(text, run.end())
             and not _is_year(_figures(run.group()))
         ):
@@ -178,7 +266,9 @@ def _is_year(run: str) -> bool:
 
 
 def _opens(lock: re.Match[str], text: str) -> bool:
-    """Whether three to eight digits stand right after a lock."""
+    """Whether three to eight digits stand right after a lock, or digits with a letter between."""
+    if re.match(r"[\"«]?\d{1,5}[A-Za-zА-Яа-я#*]\d{2,6}\b", text[lock.end() :]):
+        return True
     run = _RUN.match(text, lock.end()) or next(_RUN.finditer(text, lock.end(), lock.end() + 40), None)
     if run is None or re.search(r"[.!?,;]", text[lock.end() : run.start()]):
         return False

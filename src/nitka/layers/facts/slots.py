@@ -29,10 +29,10 @@ def is_many(slot: str) -> bool:
 
 def category_of(slot: str, value: str = "") -> Category:
     """The category of the slot, or, where the slot has none of its own, the one its words speak of."""
-    named = (_rule(slot) or {}).get("category")
-    if named is not None:
-        return cast(Category, named)
-    text = value.casefold().replace("ё", "е")
+    rule = _rule(slot) or {}
+    if "category" in rule:
+        return cast(Category, rule["category"])
+    text = f"{slot.partition('.')[2] if rule.get('named') else ''} {value}".casefold().replace("ё", "е")
     spoken = (name for name, pattern in _words() if pattern.search(text))
     return next(spoken, "other")
 
