@@ -118,8 +118,9 @@ def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
         found.candidates += [*commands.answered(scene, read.question), *commands.affirmed(scene, read.question)]
     _by_rules(scene, found, read, whole=False)
     note = commands.remembered(scene, found.spans)
-    correction = commands.corrected(scene, [*read.facts, *found.candidates])
-    found.candidates += [candidate for candidate in (note, correction) if candidate]
+    asked = first and bool(read.question)
+    found.candidates += commands.corrected(scene, [*read.facts, *found.candidates], asked=asked)
+    found.candidates += [note] if note else []
     read = _taken(_taken(read, list(gone.taken_back(scene, read.facts))), found.candidates)
     return _taken(read, list(commands.forgotten(scene, read.facts)))
 

@@ -1,7 +1,7 @@
 """What is called a joke afterwards: in the next sentence, or in a message of its own.
 
-"Just kidding" as a whole message takes back what the user's message just before it taught, and brings back what that
-message had replaced or taken back. Words that also answer a question ("not really", "I wish") do so only within one
+"Just kidding" or "delete that" as a whole message takes back what the user's message just before it taught,
+and brings back what that message had replaced or taken back. Words that also answer a question ("not really", "I wish") do so only within one
 message.
 """
 
@@ -24,13 +24,19 @@ _JOKE = (
     r"kidding|joking|joke|jk|j/k|made (?:that|it)(?: all)? up|(?:a )?lie|lying|шуч[уи]\w*|шутка|шутк[иу]|пошутил[аи]?|"
     r"прикалываюсь|прикол|розыгрыш|сарказм|вру|соврал[аи]?|выдумал[аи]?|наврал[аи]?"
 )
+_UNDO = (
+    r"(?:please )?(?:ignore|disregard|delete|erase|scratch|strike) "
+    r"(?:that|this|my (?:last|previous) (?:message|sentence)|what i (?:just )?(?:said|wrote))|"
+    r"(?:удали|сотри|не учитывай|не считай)(?:те)? (?:это|то, что я (?:сказал|написал)а?|"
+    r"(?:мо[её] |последнее |предыдущее )+сообщение)"
+)
 _NOT_SO = r"если бы|размечтал\w+|неправда|not really|not true|i wish"
 _REST = (
     r"(?:,? (?:about that|there|of course|конечно|был[аио]?|про это|насч[её]т этого|же|всё|я|sorry|прости\w*|"
     r"извини\w*))*\W*$"
 )
 _ALONE = re.compile(rf"{_LEAD}(?:{_JOKE}|{_NOT_SO}){_REST}")
-_CALLED_OFF = re.compile(rf"{_LEAD}(?:{_JOKE}){_REST}")
+_CALLED_OFF = re.compile(rf"{_LEAD}(?:{_JOKE}|{_UNDO}){_REST}")
 
 
 def called_joke(text: str) -> bool:
