@@ -34,7 +34,7 @@ from nitka.layers.facts.rules.needs import Index, Needs, key_of, packaged
 from nitka.layers.facts.rules.people import Mention, Person
 from nitka.layers.facts.rules.shape import shape
 from nitka.layers.facts.rules.strangers import strangers
-from nitka.layers.facts.rules.text import Sentence
+from nitka.layers.facts.rules.text import SENTENCE_CHARS, Sentence
 from nitka.types import Message
 
 BLOCKING = frozenset(
@@ -268,8 +268,19 @@ def _said_of(groups: dict[str, str | None], match: re.Match[str], scene: Scene) 
             return _named(words, match.span(name), scene)
     third, elided = bool(groups.get("other")), "s" in groups
     nearest = _nearest(scene, match.start(), third=third)
-    strange = nearest is None and strangers(scene.sentence.text[: match.start()])
+    strange = nearest is None and (strangers(scene.sentence.text[: match.start()]) or _carried(scene))
     return nearest or (None if third or elided or strange else _ME)
+
+
+def _carried(scene: Scene) -> bool:
+    """Whether the sentences before speak of somebody else last, so that words without a subject may be of them."""
+    before = scene.message.text[: scene.sentence.start]
+    if not before.strip() or _SUBJECTS.search(scene.sentence.text):
+        return False
+    before = before[-SENTENCE_CHARS:]
+    others = [m.start for m in people.mentions(Sentence(before, 0), ()) if m.subject]
+    own = [found.start() for found in _SUBJECTS.finditer(before) if found["self"]]
+    return bool(others) and (not own or max(own) < max(others)) and "\n" not in before[max(others) :]
 
 
 def _named(words: str, span: tuple[int, int], scene: Scene) -> Person | None:

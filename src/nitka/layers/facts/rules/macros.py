@@ -47,6 +47,7 @@ def _macros(language: str) -> dict[str, str]:
         **table[f"patterns_{language}"],
         **_phrases(language),
         "NO_NAME": rf"(?!{_trie(table['no_name']['words'].split())}\b)",
+        "NO_PERSON": rf"(?!{_trie([word.upper() for word in table['stop'][language].split() if len(word) > 1])}\b)",
         "NUM": f"(?:{number_pattern(language)})",
         "WEEKDAY": weekday_pattern(language),
         "MONTH": month_pattern(language),

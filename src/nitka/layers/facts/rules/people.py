@@ -23,11 +23,9 @@ from nitka.layers.facts.rules.strangers import strangers
 from nitka.layers.facts.rules.text import Sentence
 
 _RU_NAME = (
-    r"(?-i:«?[А-ЯЁ][а-яё]+(?:-[А-ЯЁ][а-яё]+)?"
+    expanded("(?-i:«?{NO_NAME}", "ru") + r"[А-ЯЁ][а-яё]+(?:-[А-ЯЁ][а-яё]+)?"
     r"(?: [А-ЯЁ][а-яё]+(?:вич|вича|вичу|вичем|вна|вны|вне|вной|вну|чна|чны|чне|чной))?»?)"
 )
-
-
 _NAME = expanded("{NAME}", "en")
 
 
@@ -200,7 +198,7 @@ def _related_patterns(en: str, ru: str) -> list[str]:
     return [
         rf"(?<![\w’'-])(?:(?P<own>my|our|his|her|their|your|the|a|an)\s+(?:(?!{en[8:-1]})[\w-]+\s+)?)?{en}"
         rf"(?:,? (?:is |who['’]?s )?(?:called|named) |['’]s name(?: is|['’]s) |,? )(?P<name>{_NAME})",
-        rf"(?P<name>{_NAME})(?:, | is |['’]s )(?P<own>my|our)(?: [\w-]+)?? {en}\b",
+        rf"(?P<name>{_NAME})(?:, | is |['’]s )(?P<own>my|our)(?: [\w-]+)?? {en}\b(?!['’]s)",
         rf"\b(?P<own>my|our)(?: [\w-]+)? {en}(?: is|['’]s) (?P<name>{_NAME})(?=\s*(?:[,.!;)]|$))",
         rf"(?<!\w)(?:(?P<own>мо[йяеюи]\w?\w?|наш\w?\w?|тво\w+|ваш\w*|его|её|ее|их)\s+)?{ru}(?: (?:мо[йяеюи]|наш\w?))?"
         rf"(?:,? (?:зовут|звать|по имени) |[ ,]{{1,2}})(?P<name>{_RU_NAME})",
@@ -245,6 +243,8 @@ def _bare(text: str) -> list[Mention]:
 _CALLED = re.compile(r"(?i)зовут|звать|назвал|кличк|по имени|имя")
 _ANOTHERS = re.compile(
     r"(?i)['’]s (?:\w+ )?$|\b(?:he|she|they) (?:has|have|had|bought|got|adopted|owns?|keeps?) (?:[\w-]+ ){0,3}$"
+    r"|\b(?:my|our) (?!(?:wife|husband|partner|son|daughter|kids?|child|children|family|boys?|girls?)\b)[\w-]+"
+    r"(?: [\w-]+)?(?: has| had| got| bought| adopted| owns| keeps) (?:[\w-]+ ){0,3}$"
     r"|\bof mine has (?:[\w-]+ ){0,3}$"
     r"|\b(?:babysit\w*|(?:pet|dog|cat)-?sit\w*|look\w* after|walk\w*|mind\w*|met|saw|know|knew"
     r"|feed\w*) (?:an? |the )?(?:[\w-]+ )?$"

@@ -29,7 +29,9 @@ _EMPTY = re.compile(
     r"nothing|everyone|job|answer|help|lot|bit|part|fact|time|chat|name|plan|option|first|second|last|rest|"
     r"watching|playing|having|doing|going|making|being|seeing|getting|trying|spending|finding|working|helping|"
     r"это|то|его|её|ее|их|тебя|вас|так|всё|все|вещь|штука|дело|идея|вариант|очень|когда|ответ|помощь|что-то|"
-    r"кое-что|себя|друг друга)"
+    r"кое-что|себя|друг друга|no|none|nil|nope|n/a|any|zero|no known|not any|known|нет|нету|никак\w+|ничего|"
+    r"отсутству\w+|"
+    r"год\w*|лет|месяц\w*|недел[юьи]|дней|дня|раз)"
 )
 _TRAIL = re.compile(
     r"(?i)(?:[\s,;:—–-]+|\s+(?:and|but|so|or|too|also|though|btw|please|lol|haha|"
@@ -96,6 +98,31 @@ def _base(text: str, today: date) -> list[Shaped]:
 
 def _bases(text: str, today: date) -> list[Shaped]:
     return [shaped for part in _items(text) for shaped in _base(part, today)]
+
+
+_NO_CAUSE = re.compile(
+    r"(?i)(?:\w+ )*(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mornings?|weekends?|winters?|work|"
+    r"working|school|homework|"
+    r"\w*bullshit|nonsense|drama|questions?|meetings?|people|humans?|men|women|kids|children|liars?|fools?|idiots?|mine|"
+    r"exercise|sports?|politics|commitment|losing|love|\w{3,}(?:ness|ity|ism|[^c]ation)|понедельник\w*|вторник\w*|утр[оа]|"
+    r"люд(?:и|ей)|человек|дурак\w*|работ[ауы]|учёб[ауы]|школ[ауы]|вопрос\w*|совещани\w+|начальств\w+|"
+    r"\w{2,}(?:ств[оаe]|ость|ости|изм|изма))"
+)
+
+
+def _causes(text: str, today: date) -> list[Shaped]:
+    """What a body can react to: no day, no deed, no quality of people, of which it is said in jest."""
+    return [
+        shaped
+        for shaped in _bases(text, today)
+        if not _NO_CAUSE.fullmatch(shaped[0]) and not russian.is_a(shaped[0].split()[0], "INFN")
+    ]
+
+
+def _person(text: str, today: date) -> list[Shaped]:
+    """A name where nothing but a capital tells it for one: only what the dictionary knows as a name."""
+    name = text.strip('«»"“” .')
+    return [(name, name)] if russian.is_a(name.split()[0], "Name", "nomn") else []
 
 
 def _name(text: str, today: date) -> list[Shaped]:
@@ -196,7 +223,7 @@ def _birthday(text: str, today: date) -> list[Shaped]:
 _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
     "russian_name": _russian_name, "own_name": _own_name, "named": _named, "turned": _turned, "place": _place,
-    "town": _town,
+    "town": _town, "causes": _causes, "person": _person,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,
     "dated": _dated, "described": _described,
 }  # fmt: skip

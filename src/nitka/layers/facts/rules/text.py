@@ -71,14 +71,22 @@ _TALE = re.compile(  # what is to be made up, or written for somebody else, up t
 )
 _SPEAKER = re.compile(  # somebody else's words after the name of a source or of the one who says them
     r"(?im)(?P<task>^\W*(?:wikipedia|quote|lyrics?|headline|title|subject|excerpt|transcript|script|dialogue|poem|song|article"
-    r"|forwarded|fwd?|пересылаю|переслано|цитирую|копирую|letter|e-?mail|post|tweet|comment|review|example|sentence|phrase|цитата|пример|предложение|фраза|заголовок|википедия|отрывок"
+    r"|forwarded|fwd?|пересылаю|переслано|цитирую|копирую|letter|e-?mail|post|tweet|comment|review"
+    r"|(?:example|sample|test)(?: (?:sentence|phrase|text|message|question|answer|dialogue))?"
+    r"|sentence|phrase|цитата|пример(?: (?:предложения|фразы|текста|сообщения))?|предложение"
+    r"|фраза|заголовок|википедия|отрывок"
     r"|диалог|письмо|пост|твит|отзыв|стих\w*|песня|текст"
     r"|(?:(?:my |our |the |мой |моя |наш |наша )?(?:colleague|co-?worker|boss|manager|friend|neighbou?r|teacher|mother"
     r"|mum|mom|father|dad|brother|sister|son|daughter|husband|wife|aunt|uncle|grandm\w+|grandp\w+|client|customer|caller"
     r"|patient|character|hero"
     r"|коллега|начальни\w+|босс|шеф|друг|подруга|сосед\w*|учител\w*|мам\w+|пап\w+|отец|мать|брат|сестра|сын|дочь|дочка|муж|жена|т[её]тя"
     r"|дядя|бабушка|дедушка|клиент\w*|покупател\w+|пациент\w*|персонаж|герой|героиня)"
-    r"(?: (?-i:[A-ZА-ЯЁ])[\w-]+)?))(?: (?:says|said|writes|wrote|пишет|говорит|сказал[аи]?))?:)[^\n]+"
+    r"(?: (?-i:[A-ZА-ЯЁ])[\w-]+)?))(?: (?:says|said|writes|wrote|to me|пишет|говорит|сказал[аи]?|мне|нам)){0,2}:)[^\n]+"
+)
+_UNSAID = re.compile(  # a sentence that the next one, of a word or two, denies
+    r"(?i)[^.!?…\n]{1,300}[.!…]{1,9} {1,3}(?:not(?: true| so| really)?|nope|wrong|incorrect|false|untrue|"
+    r"нет|неверно|неправда|не так|не правда|это (?:не так|неправда|неверно)|that.?s (?:wrong|not true|false|incorrect))"
+    r"(?:[.!…)]+(?=\s|$)|\s*(?:\n|\Z))"
 )
 _OWN_WORD = re.compile(
     r"(?i)\b(?:i|i['’]\w+|my|me|we|our|я|мы|мой|моя|мо[её]|мои|меня|мне|мной|наш\w*|нас|нам|у меня|у нас)\b"
@@ -136,7 +144,7 @@ def hidden(text: str, own: Sequence[str] = ()) -> str:
     for pattern in (_CODE, _MAIL_LINE):
         text = pattern.sub(_blank, text)
     text = _QUOTED.sub(lambda match: match.group() if _is_name(match.group()) else _blank(match), text)
-    text = _ADDRESSED.sub(_blank, _without_paste(text))
+    text = _UNSAID.sub(_blank, _ADDRESSED.sub(_blank, _without_paste(text)))
     for pattern in (_TASK, _TALE, _SPEAKER):
         text = pattern.sub(_without_rest, text)
     for start, end in speakers.others(text, own) if ":" in text or "]" in text else ():
