@@ -1,8 +1,8 @@
 """What is called a joke afterwards: in the next sentence, or in a message of its own.
 
-"Just kidding" or "delete that" as a whole message takes back what the user's message just before it taught,
-and brings back what that message had replaced or taken back. Words that also answer a question ("not really", "I wish") do so only within one
-message.
+"Just kidding" or "delete that" as a whole message takes back what the user's message just before it taught, and brings
+back what that message had replaced or taken back. Words that also answer a question ("not really", "I wish") do so only
+within one message.
 """
 
 from __future__ import annotations
