@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nitka.watch.combine import BESIDE, LOOSE, NEAR, Scene, matches
+from nitka.watch.combine import LOOSE, MORE_WEAK, NEAR, TWO_WEAK, Scene, matches
 from nitka.watch.data import default
 from nitka.watch.types import NORMAL, STRONG, WEAK, Formula, Rule, Sighting, Span
 
@@ -37,16 +37,16 @@ def test_a_weak_part_belongs_to_a_firm_one_within_some_dozens_of_messages(ago: i
     assert severity(PAIR, {"gift_offer": {"a": said(ago)}, "ask_photo": {"a": said(0, NORMAL)}}) == level
 
 
-@pytest.mark.parametrize(("ago", "level"), [(BESIDE, "medium"), (BESIDE + 1, "low")])
-def test_three_weak_parts_belong_together_within_a_dozen(ago: int, level: str) -> None:
+@pytest.mark.parametrize(("ago", "level"), [(MORE_WEAK, "medium"), (MORE_WEAK + 1, "low")])
+def test_three_weak_parts_belong_together_within_two_dozen(ago: int, level: str) -> None:
     weak = {flag: {"a": said(ago)} for flag in ("gift_offer", "ask_location")}
     assert severity(TRIPLE, {**weak, "ask_photo": {"a": said(0)}}) == level
 
 
 @pytest.mark.parametrize(("ago", "beside", "level"), [
-    (NEAR, NORMAL, "medium"),
-    (NEAR + 1, NORMAL, "low"),
-    (NEAR, WEAK, "low"),
+    (TWO_WEAK, NORMAL, "medium"),
+    (TWO_WEAK + 1, NORMAL, "low"),
+    (TWO_WEAK, WEAK, "low"),
 ])  # fmt: skip
 def test_two_weak_parts_are_lifted_by_something_firm_beside_them_and_only_when_near(
     ago: int, beside: int, level: str

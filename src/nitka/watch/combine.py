@@ -83,7 +83,8 @@ BESIDE, _BESIDE = 12, 2
 """Messages within which other flags of the kind are counted, and how much they must say together to lift a step. One of
 them at least must be more than weak: a crowd of innocent words is what everyday talk is made of.
 """
-LOOSE = 40  # messages within which a weak part may still belong to one that is not
+LOOSE = 60  # messages within which a weak part may still belong to one that is not,
+TWO_WEAK, MORE_WEAK = 16, 24  # and weak ones to each other: a story may have five harmless messages between its turns
 _PAIR = 2  # groups; more of them say something together though each is weak
 _KINDS = (frozenset({"context", "rapport", "pressure", "channel"}), frozenset({"pretext", "control", "extract"}))
 
@@ -292,7 +293,7 @@ def _together(telling: Sequence[int], parts: Sequence[Part], scene: Scene, actor
         return False
     if not all(_is_theirs(scene.kinds.set_by.get(part.flag, "A"), part.speaker, actor) for part in parts):
         return False
-    reach = LOOSE if max(telling) > WEAK else NEAR if len(parts) == _PAIR else BESIDE
+    reach = LOOSE if max(telling) > WEAK else TWO_WEAK if len(parts) == _PAIR else MORE_WEAK
     return max(part.span.last for part in parts) <= reach
 
 
