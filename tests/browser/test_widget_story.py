@@ -124,12 +124,7 @@ def test_stopped_before_an_answer_came_nothing_is_kept(shop: Shop, speaker: Spea
 
 def test_stopped_while_the_line_is_away_nothing_is_said_to_be_kept(shop: Shop, speaker: Speaker, line: Line) -> None:
     """Nobody can know; sent again under its key, the server says what it kept."""
-    chat = cut(shop, line)
-    speaker.answer, speaker.hold = lambda messages: STORY, 5
-    chat.write("Tell me a story.")
-    expect(chat.answers).to_have_text(STORY[:40])
-    line.cut()
-    expect(chat.host.locator(".note")).to_have_text("The connection was lost. Trying again.")
+    chat = broken_off(shop, speaker, line)
     chat.button("Stop the answer").click()
     expect(chat.host.locator(".note.bad")).to_contain_text("Not sent. Your text is still here.")
     expect(chat.host.get_by_text("This is what is kept.")).to_have_count(0)
@@ -146,14 +141,20 @@ def cut(shop: Shop, line: Line) -> Chat:
     return shop.chat()
 
 
-def test_a_line_that_breaks_in_mid_answer_is_mended_without_doubling(shop: Shop, speaker: Speaker, line: Line) -> None:
-    """What was handed out is kept; delivered again under the same key, it comes back as it is kept."""
+def broken_off(shop: Shop, speaker: Speaker, line: Line) -> Chat:
+    """A chat whose line broke in mid-answer."""
     chat = cut(shop, line)
     speaker.answer, speaker.hold = lambda messages: STORY, 5
     chat.write("Tell me a story.")
     expect(chat.answers).to_have_text(STORY[:40])
     line.cut()
     expect(chat.host.locator(".note")).to_have_text("The connection was lost. Trying again.")
+    return chat
+
+
+def test_a_line_that_breaks_in_mid_answer_is_mended_without_doubling(shop: Shop, speaker: Speaker, line: Line) -> None:
+    """What was handed out is kept; delivered again under the same key, it comes back as it is kept."""
+    chat = broken_off(shop, speaker, line)
     line.mend()
     expect(chat.host.locator(".note")).to_have_text("The answer was cut short. This is what is kept.")
     rows = shop.rows(chat)

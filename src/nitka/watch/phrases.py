@@ -114,9 +114,9 @@ def starts(phrases: Sequence[Phrase]) -> tuple[Walk, ...]:
     that go on after a gap.
     """
     book = _Book(phrases)
-    near = tuple((number, 0, _WORD) for number, phrase in enumerate(phrases) if phrase.rest[0] != GAPPED)
-    far = tuple((number, 1, _FIRST_GAP) for number, phrase in enumerate(phrases) if phrase.rest[0] == GAPPED)
-    return tuple(Walk(book, states) for states in (near, far) if states)
+    states = [(number, *_first(phrase)) for number, phrase in enumerate(phrases)]
+    near, far = (tuple(state for state in states if (state[1] > 0) == gapped) for gapped in (False, True))
+    return tuple(Walk(book, several) for several in (near, far) if several)
 
 
 def _first(phrase: Phrase) -> tuple[int, int]:

@@ -142,10 +142,7 @@ _SLOT_PAIRS = frozenset(
     for opened in "door gate safe alarm entry access unlock lock locker security verification confirmation sms backup "
     "recovery seed api private secret intercom card credit debit домофон сейф замок дверь".split()
     if (opened, key) not in (("access", "number"), ("locker", "number"), ("door", "number"), ("gate", "number"))
-)
-
-
-_SLOT_PAIRS |= {
+) | {
     ("passport", "number"),
     ("id", "number"),
     ("maiden", "name"),
