@@ -45,6 +45,8 @@ from tests.contract.cluster import binaries, new_cluster
 SETTLED = 180.0  # seconds after which memory must not grow any more
 GROWTH = 1.0  # MB a minute
 STREAM = "0.5"  # seconds of a stream
+ENDS = (signal.SIGTERM, signal.SIGKILL)  # in turns
+AGAIN = 120.0  # seconds in which a worker must have been begun again in place of one that was ended
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -205,6 +207,7 @@ async def _soak(plan: Plan, server: Server, settings: Settings, key: str) -> Out
             group.create_task(_ending(plan, server, ended, over))
             group.create_task(_watching(server, memory, over))
             await asyncio.sleep(plan.seconds)
+            await _each_way(ended)
             over.set()
     await asyncio.to_thread(server.stop)
     log = server.log.read_text()
@@ -216,10 +219,17 @@ async def _ending(plan: Plan, server: Server, ended: Counter[str], over: asyncio
     """Ends a worker now and then, gently and not."""
     chance = random.Random(plan.seed)
     while not over.is_set():
-        how = (signal.SIGTERM, signal.SIGKILL)[ended.total() % 2]
+        how = ENDS[ended.total() % len(ENDS)]
         await asyncio.sleep(min(plan.kill, plan.seconds / 3))
         if not over.is_set() and server.end_one(how, chance):
             ended[how.name] += 1
+
+
+async def _each_way(ended: Counter[str]) -> None:
+    """Until a worker was ended in each way: on a slow machine a short run is over before the second one is up again."""
+    async with asyncio.timeout(AGAIN):
+        while len(ended) < len(ENDS):
+            await asyncio.sleep(0.1)
 
 
 async def _watching(server: Server, memory: list[tuple[float, float]], over: asyncio.Event) -> None:
