@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from nitka.types import User
 from tests.browser.stage import Line, Speaker
@@ -66,14 +66,51 @@ def test_two_tabs_are_one_visitor_and_one_conversation(shop: Shop, speaker: Spea
 
 
 def test_two_tabs_that_begin_at_once_make_one_visitor(shop: Shop) -> None:
+    """Also where the second has asked before the first knows its visitor: neither loses what was written in it."""
     browser = shop.context()
     tabs = [shop.chat(browser), shop.chat(browser)]
+    asked: list[Route] = []
+    browser.route("**/v1/visitors", lambda route: asked.append(route))
     for tab in tabs:
         tab.write("Hello.")
+        expect(tab.answers).to_have_count(1)
+        tab.page.wait_for_timeout(100)
+    assert len(asked) == 1, "the second waits for the first"
+    asked[0].continue_()
     for tab in tabs:
         expect(tab.questions).to_have_text(["Hello.", "Hello."])
         tab.settled()
-    assert len(shop.rows(tabs[0])) == 4
+    assert len(asked) == 1 and len(shop.rows(tabs[0])) == 4
+
+
+def test_two_tabs_of_a_signed_in_user_that_begin_at_once_are_one_conversation(shop: Shop, speaker: Speaker) -> None:
+    browser = shop.context()
+    token = shop.token("anna")
+    tabs = [shop.chat(browser, user_token=token), shop.chat(browser, user_token=token)]
+    speaker.hold = 1
+    for tab in tabs:
+        tab.write("Hello.")
+        expect(tab.answers).to_have_count(1)
+    speaker.go.set()
+    for tab in tabs:
+        expect(tab.questions).to_have_text(["Hello.", "Hello."])
+        tab.settled()
+    assert tabs[0].record["session"] == tabs[1].record["session"] and len(shop.rows(tabs[0], "anna")) == 4
+
+
+def test_what_was_not_sent_stays_a_draft_when_another_tab_begins_anew(shop: Shop, line: Line) -> None:
+    browser = shop.context()
+    shop.server = line.url
+    first = shop.chat(browser)
+    first.say("Sent.", "All right.")
+    second = shop.chat(browser)
+    line.cut()
+    first.write("Not sent yet.")
+    expect(first.host.locator(".note")).to_have_text("The connection was lost. Trying again.")
+    first.input.fill("and a draft")
+    second.button("New conversation").click()
+    expect(first.questions).to_have_count(0)
+    expect(first.input).to_have_value("Not sent yet.\nand a draft")
 
 
 def test_a_new_conversation_breaks_the_thread_and_says_what_stays(shop: Shop, speaker: Speaker) -> None:

@@ -641,6 +641,7 @@ class NitkaChat extends HTMLElement {
   #before = null; // where earlier messages begin; null: there are none
   #isLoaded = false;
   #isElsewhere = false;
+  #isKept = false; // whether the record is stored, where other tabs see it
   #isHeard = false; // the server has let this page read something
   #unread = null; // the notice that history could not be read
   #opener = null;
@@ -756,7 +757,7 @@ class NitkaChat extends HTMLElement {
     if (unsent && (unsent.who !== record.who || unsent.session !== record.session)) this.#setUnsent(null);
     if (before?.session !== record.session) this.#startOver(record);
     if (kept) this.#keep(record);
-    else this.#record = record; // nothing is stored of whoever only reads the page
+    else [this.#record, this.#isKept] = [record, false]; // nothing is stored of whoever only reads the page
     this.#show();
     if (record.visitor) this.#tell("visitor", { visitor: record.visitor.id });
     if (this.#mayAdopt(record)) this.#ready().catch((error) => this.#report(error));
@@ -790,19 +791,23 @@ class NitkaChat extends HTMLElement {
 
   #keep(change) {
     this.#record = { ...this.#record, ...change };
+    this.#isKept = true;
     this.#kept.write(this.#record);
   }
 
   /** Another tab wrote, or this page comes back. */
   #compare() {
     const record = this.#kept.read();
-    if (!this.#record) return;
+    if (!this.#record || (!record && !this.#isKept)) return;
     if (!isRecord(record) || record.who !== this.#who) {
       // Somebody signed in or out there. What this page was given may be another's now.
       this.#isElsewhere = true;
       this.#startOver(null);
+    } else if (!this.#isKept) {
+      this.#join(record);
     } else if (record.session !== this.#record.session) {
-      const draft = this.#parts.input.value;
+      const left = [...this.#unsent, ...(this.#turn && !this.#turn.got ? [this.#turn] : [])];
+      const draft = [...left.map((turn) => turn.text), this.#parts.input.value].filter(Boolean).join("\n");
       this.#startOver(record);
       this.#parts.input.value = draft;
       this.#notice(this.#say("begun"));
@@ -810,9 +815,21 @@ class NitkaChat extends HTMLElement {
       if (this.isOpen) this.#load();
     } else {
       this.#record = record;
-      if (this.#turn) this.#turn.isBehind = true;
-      else if (this.#isLoaded) this.#load(true);
+      this.#look();
     }
+  }
+
+  /** Goes on with the conversation that another tab began first: in this one nothing was sent yet. */
+  #join(record) {
+    [this.#record, this.#isKept] = [record, true];
+    const { unsent } = this.#own.read() ?? {};
+    if (unsent) this.#setUnsent({ ...unsent, session: record.session });
+    this.#look();
+  }
+
+  #look() {
+    if (this.#turn) this.#turn.isBehind = true;
+    else if (this.#isLoaded) this.#load(true);
   }
 
   /** Joins the visitor who signed in, or makes one. What he asked before is answered to the visitor he was. */
@@ -820,7 +837,7 @@ class NitkaChat extends HTMLElement {
     if (!this.#record) throw new Refused(401, "nobody", 0);
     while (this.#turn && this.#turn !== turn && this.#mayAdopt(this.#record)) await this.#turn.over;
     if (this.#mayAdopt(this.#record)) await this.#adopt();
-    if (!this.#claims && !this.#record.visitor) await this.#makeVisitor();
+    if ((turn && !this.#isKept) || !(this.#claims || this.#record.visitor)) await this.#agree();
   }
 
   async #adopt() {
@@ -840,18 +857,20 @@ class NitkaChat extends HTMLElement {
     if (this.isOpen) this.#load(true);
   }
 
-  async #makeVisitor() {
-    const make = async () => {
-      const record = this.#kept.read(); // another tab may have been first
-      if (isRecord(record) && record.who === this.#who && record.visitor) return this.#keep(record);
+  /** Agrees with the other tabs on the conversation and the visitor, who is made here if none of them has. */
+  async #agree() {
+    const agree = async () => {
+      const record = this.#kept.read();
       const { signal } = this.#life;
+      if (isRecord(record) && record.who === this.#who && (this.#claims || record.visitor)) return this.#join(record);
+      if (this.#claims) return this.#keep({});
       const { user, token } = await this.#read("v1/visitors", { body: {} });
       if (!signal.aborted) this.#keep({ visitor: { id: user, token } });
     };
     const locks = navigator.locks ?? { request: (_, act) => act() };
     await new Promise((done, fail) =>
       locks.request(this.#kept.name, async () => {
-        await make().then(done, fail);
+        await agree().then(done, fail);
         await pause(100); // until other tabs can read it
       }),
     );
