@@ -66,7 +66,7 @@ def cases(name: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize(
     ("rows", "wanted", "banned"),
-    [*cases("statements.txt"), *cases("talks.txt"), *cases("changes.txt"), *cases("gone.txt")],
+    [*cases("statements.txt"), *cases("talks.txt"), *cases("changes.txt"), *cases("gone.txt"), *cases("renewed.txt")],
 )
 def test_a_conversation_leaves_exactly_these_facts(rows: list[str], wanted: set[str], banned: set[str]) -> None:
     known = shown(facts_of(talk(*rows)))

@@ -42,6 +42,7 @@ _SCALE = (
     (re.compile(r"million|mln|миллион(?:а|ов|у|ом)?|млн"), 1_000_000),
 )
 _RU = tuple((re.compile(pattern), value) for pattern, value in _RU_STEMS)
+_ANY_RU = re.compile("|".join(pattern for pattern, _ in _RU_STEMS))
 
 _SCALES = {
     "en": r"hundred|thousand|grand|million|mln",
@@ -75,6 +76,8 @@ def value_of(word: str) -> int | None:
     word = word.casefold().replace("ё", "е")
     if word in _EN:
         return _EN[word]
+    if not _ANY_RU.fullmatch(word):
+        return None
     return next((value for pattern, value in _RU if pattern.fullmatch(word)), None)
 
 
@@ -102,6 +105,18 @@ def number(text: str) -> float | None:
             return None
         seen = True
     return total + part if seen else None
+
+
+_ORDINALS = {"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"}
+
+
+def cardinal(text: str) -> str:
+    """An English ordinal as the number it counts to ("twenty-first": "twenty-one"); any other text as it is."""
+    words = re.sub(r"(?i)(?<=\d)(?:st|nd|rd|th)$", "", text)
+    head, last = re.fullmatch(r"(?s)(.*?)([^ -]*)", words).groups()  # type: ignore[union-attr]  # matches anything
+    low = last.casefold()
+    plain = _ORDINALS.get(low) or re.sub(r"elfth$", "elve", re.sub(r"ieth$", "y", low)).removesuffix("th")
+    return head + plain if plain in _EN else words
 
 
 def _digits(word: str) -> float | None:

@@ -35,6 +35,7 @@ _HAD = re.compile(
     r"(?: (?:my|our|the|наш\w*|мо\w+|свою|своего))? $"
 )
 _NARROW = {0xFF01 + at: 0x21 + at for at in range(94)} | {0x3000: 0x20}  # full-width letters, digits and signs
+_NEAR = 8  # rows in which what was said is still spoken of
 _SETTLED = frozenset(("past", "hypothetical", "tentative", "joke", "untrue", "kept_out"))
 
 
@@ -121,7 +122,10 @@ def _sentence(scene: Scene, read: _Read, *, first: bool) -> _Read:
     asked = first and bool(read.question)
     found.candidates += commands.corrected(scene, [*read.facts, *found.candidates], asked=asked)
     found.candidates += [note] if note else []
-    read = _taken(_taken(read, list(gone.taken_back(scene, read.facts))), found.candidates)
+    over = [*gone.taken_back(scene, read.facts), *gone.contrasted(scene, found.candidates, read.facts)]
+    new = {value_key(one.value): one.slot for one in over if one.op == "assert"}
+    stated = [one for one in found.candidates if new.get(value_key(one.value), one.slot) == one.slot]
+    read = _taken(_taken(read, over), stated)
     return _taken(read, list(commands.forgotten(scene, read.facts)))
 
 
@@ -138,7 +142,8 @@ def _by_rules(scene: Scene, found: _Found, read: _Read, *, whole: bool) -> None:
     for rule, candidate, span in engine.found(scene, whole=whole):
         used = any(other is not rule and first < span[1] and last > span[0] for other, (first, last) in taken)
         same = any(_same(candidate, other) for other in found.candidates)
-        idle = rule.known and all(fact.slot != candidate.slot for fact in read.facts)
+        oldest = scene.message.n - _NEAR if rule.near else -1
+        idle = rule.known and all(fact.slot != candidate.slot or fact.n < oldest for fact in read.facts)
         if (used and not rule.also) or same or idle:
             continue
         found.candidates.append(candidate)

@@ -7,10 +7,13 @@ statement, a predicate without its subject), and optionally
 * `denied` what a negation makes of it: "drop" (default), "retract", "keep", "told" (kept where the value itself tells
   the negation), or another slot ("dislikes.food")
 * `op`     "retract" for rules that take something back
+* `value`  what it says whatever its words are: "tied the knot" is "married"
 * `who`    "self": only the user, whatever the grammar; "other": never the user
 * `whole`  the pattern is matched against the whole message, not sentence by sentence
 * `also`   it may use words that another rule has used
 * `known`  it only changes what is known: without a fact in its slot it says nothing
+* `near`   and only where that was said in the last few rows
+* `form`   it reads a field of a form, so that the lines around it must be the user's own as well
 * `free`   its verb has no person, so that any subject before it in the clause counts, known or not
 """
 
@@ -27,7 +30,7 @@ from typing import Any
 
 from nitka.layers.facts.canon import name_key
 from nitka.layers.facts.model import USER, Candidate
-from nitka.layers.facts.rules import people, russian
+from nitka.layers.facts.rules import people, russian, speakers
 from nitka.layers.facts.rules.macros import expanded
 from nitka.layers.facts.rules.modality import Reach, denied, ended, reaches, senses
 from nitka.layers.facts.rules.needs import Index, Needs, key_of, packaged
@@ -56,11 +59,14 @@ class Rule:
     allow: frozenset[str] = frozenset()
     denied: str = "drop"
     op: str = "assert"
+    value: str = ""
     who: str = ""
     whole: bool = False
     also: bool = False
     free: bool = False
     known: bool = False
+    near: bool = False
+    form: bool = False
 
 
 @cache
@@ -112,11 +118,14 @@ def _rule(entry: dict[str, Any], pattern: str, language: str) -> Rule:
         allow=frozenset(entry.get("allow", ())),
         denied=entry.get("denied", "drop"),
         op=entry.get("op", "assert"),
+        value=entry.get("value", ""),
         who=entry.get("who", ""),
         whole=entry.get("whole", False),
         also=entry.get("also", False),
         free=entry.get("free", False),
         known=entry.get("known", False),
+        near=entry.get("near", False),
+        form=entry.get("form", False),
     )
 
 
@@ -125,7 +134,7 @@ def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple
     text = scene.sentence.text
     for language in languages(text):
         for rule in map(rules(language).__getitem__, _index(language).worth(text)):
-            if rule.whole is whole:
+            if rule.whole is whole and (not rule.form or speakers.own_form(scene.message.text, scene.sentence.start)):
                 for match in _pattern(rule.source).finditer(text):
                     for candidate in _candidates(rule, match, scene):
                         yield rule, candidate, _span(candidate.value, match)
@@ -167,7 +176,8 @@ def _candidates(rule: Rule, match: re.Match[str], scene: Scene) -> Iterator[Cand
         op = "retract"
     groups = {name: (words or "").casefold() for name, words in match.groupdict().items()}
     about, slot = _placed(person, slot.format(**groups))
-    for value, seen in shape(rule.kind, match["v"], scene.today):
+    fixed = [(rule.value, rule.value)] if rule.value else None
+    for value, seen in fixed or shape(rule.kind, match["v"], scene.today):
         yield Candidate(
             op="retract" if op == "retract" else "assert",
             slot=slot,

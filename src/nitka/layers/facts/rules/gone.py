@@ -3,7 +3,8 @@
 One mechanism for all languages; what is said, and of which slots, is data (`gone.toml`, whose head explains its
 fields). What names nothing that is known takes back nothing; facts told in the same message are let be, since they
 are what is so now; of others than the user only what the sentence names them for. With an animal goes whatever is
-kept under its name.
+kept under its name. What takes the place of the old ("swapped the Skoda for a Fiat", "Bim is a cat, not a dog") is kept
+where the old was.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class _Entry:
     source: str
     by: str
     only: bool
+    lone: bool
+    barred: frozenset[str]
     values: Mapping[str, re.Pattern[str]]
 
 
@@ -77,11 +80,18 @@ def _entries(language: str) -> tuple[_Entry, ...]:
             source,
             entry.get("by", "name"),
             entry.get("only", False),
+            entry.get("lone", False),
+            _BARRED - frozenset(entry.get("allow", ())),
             {slot: re.compile(expanded(values, language), re.I) for slot, values in entry.get("values", {}).items()},
         )
         for entry in _data()[language]
         for source in _sources(language, entry)
     )
+
+
+@cache
+def _contrasts(language: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(expanded(pattern, language), re.I) for pattern in _data()["contrast"][language])
 
 
 @cache
@@ -115,8 +125,23 @@ def taken_back(scene: Scene, facts: Sequence[Candidate]) -> Iterator[Candidate]:
                 yield from _ended(entry, match, scene, older)
 
 
+def contrasted(scene: Scene, stated: Sequence[Candidate], facts: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Retractions of what the sentence denies beside what it states: "allergic to figs, not nuts"."""
+    slots = {(name_key(one.about), one.slot) for one in stated if one.op == "assert"}
+    beside = [
+        fact
+        for fact in facts
+        if (name_key(fact.about), fact.slot) in slots and fact.n != scene.message.n and fact.op == "assert"
+    ]
+    text = scene.sentence.text
+    for language in engine.languages(text) if beside else ():
+        for match in (m for pattern in _contrasts(language) for m in pattern.finditer(text)):
+            quote = engine.quoted(scene, match.start(), match.end())
+            yield from (_over(fact, quote, scene) for fact in beside if _agrees(match["v"], fact, "whole"))
+
+
 def _ended(entry: _Entry, match: re.Match[str], scene: Scene, facts: Sequence[Candidate]) -> Iterator[Candidate]:
-    about = engine.about(match, scene) if not senses(scene.reaches, match.start()) & _BARRED else None
+    about = engine.about(match, scene) if not senses(scene.reaches, match.start()) & entry.barred else None
     if about is None:
         return
     mine = [fact for fact in facts if name_key(fact.about) == name_key(about) and _may_end(entry, fact)]
@@ -124,12 +149,53 @@ def _ended(entry: _Entry, match: re.Match[str], scene: Scene, facts: Sequence[Ca
     if at and not any((_words(at) | _words(russian.nominative(at))) & _words(fact.value) for fact in mine):
         return
     aimed = [fact for fact in mine if words is None or _agrees(words, fact, entry.by)]
+    if entry.lone and len(aimed) != 1:
+        return
+    quote = engine.quoted(scene, match.start(), match.end())
+    new = match.groupdict().get("new")
+    if new:
+        yield from _replaced(aimed, match["v"], new, match.groupdict().get("at"), quote, scene)
+        return
     names = {engine.slot_part(fact.slot.split(".")[1]) for fact in aimed if fact.slot.startswith("pet.")}
     names |= {engine.slot_part(fact.value) for fact in aimed if fact.slot == "pet"}
     aimed += [fact for fact in facts if _of_pet(fact, names) and fact not in aimed]
-    quote = engine.quoted(scene, match.start(), match.end())
     for fact in aimed:
-        yield replace(fact, op="retract", statement="", quote=quote, seq=scene.message.seq, n=scene.message.n)
+        yield _over(fact, quote, scene)
+
+
+def _over(fact: Candidate, quote: str, scene: Scene) -> Candidate:
+    return replace(fact, op="retract", statement="", quote=quote, seq=scene.message.seq, n=scene.message.n)
+
+
+def _replaced(
+    aimed: Sequence[Candidate], old: str, new: str, named: str | None, quote: str, scene: Scene
+) -> Iterator[Candidate]:
+    """The old values taken back, and the new one where the first of them was; `named`: only of somebody so called."""
+    whose = engine.slot_part(named) if named else ""
+    for fact in aimed:
+        if whose and whose not in (engine.slot_part(fact.value), *fact.slot.split(".")[1:2]):
+            continue
+        yield _over(fact, quote, scene)
+        renewed = _renewed(fact, old, new)
+        if renewed is not None:
+            yield replace(renewed, quote=quote, seq=scene.message.seq, n=scene.message.n)
+
+
+def _renewed(fact: Candidate, old: str, new: str) -> Candidate | None:
+    """The fact with the new in the place of the old: another slot for another relation, another word for a doing that
+    was said with the old one, else another value."""
+    relation = people.slot_of(new.split()[-1])
+    if fact.slot.startswith(("family.", "person")):
+        return replace(fact, slot=relation, statement=f"{new}: {fact.value}") if relation else None
+    cyrillic = _CYRILLIC.search(new) is not None
+    value = new.strip()
+    if cyrillic:
+        value = russian.nominative(value, prefer=("Geox", "Orgn")) if value[0].isupper() else russian.base(value)
+    if within(fact.slot, "hobby") or within(fact.slot, "work.role"):
+        stems = _words(old)
+        words = [new if _words(word) & stems else word for word in fact.value.split()]
+        value = " ".join(words) if new in words and len(words) > 1 else value
+    return replace(fact, value=value, statement=fact.statement.replace(fact.value, value))
 
 
 def _may_end(entry: _Entry, fact: Candidate) -> bool:

@@ -81,6 +81,15 @@ def lemmas(word: str) -> frozenset[str]:
     return frozenset(parse.normal_form.replace("ё", "е") for parse in (_parses(word.casefold()) if russian else ()))
 
 
+_PROPER = ("Name", "Surn", "Patr", "Geox", "Orgn", "Trad")
+
+
+def uncapitalised(words: str) -> str:
+    """Without the capital that a common noun has only because a sentence begins with it; one word, else as it is."""
+    common = _WORD.fullmatch(words) and is_known(words) and not any(is_a(words, mark) for mark in _PROPER)
+    return words.casefold() if common and words[1:].islower() else words
+
+
 def base(word: str) -> str:
     """A common noun in the nominative, its number kept: "крановщиком" becomes "крановщик"."""
     parse = _best(word, ("NOUN",))

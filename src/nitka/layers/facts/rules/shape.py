@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import date
 
 from nitka.layers.facts.dates import dated, resolve
-from nitka.layers.facts.numbers import number, shown
-from nitka.layers.facts.rules import russian
+from nitka.layers.facts.numbers import cardinal, number, shown
+from nitka.layers.facts.rules import english, russian
 from nitka.layers.facts.rules.text import HIDDEN
 
 Shaped = tuple[str, str]
@@ -91,9 +91,8 @@ def _items(text: str) -> list[str]:
 
 def _base(text: str, today: date) -> list[Shaped]:
     """A common noun, put into the nominative where it is Russian and one word."""
-    return [
-        (russian.base(v), russian.base(v)) if re.fullmatch("[а-яё-]+", v) else (v, v) for v, _ in _thing(text, today)
-    ]
+    values = [russian.uncapitalised(value) for value, _ in _thing(text, today)]
+    return [(russian.base(v), russian.base(v)) if re.fullmatch("[а-яё-]+", v) else (v, v) for v in values]
 
 
 def _bases(text: str, today: date) -> list[Shaped]:
@@ -128,6 +127,11 @@ def _person(text: str, today: date) -> list[Shaped]:
 def _name(text: str, today: date) -> list[Shaped]:
     value = text.strip('«»"“” .')
     return [(value, value)] if value and not _EMPTY.fullmatch(value) else []
+
+
+def _called(text: str, today: date) -> list[Shaped]:
+    """A name after "I'm", where nothing but a capital tells it from what somebody is: no common word."""
+    return [] if english.is_common(text.split()[0]) else _name(text, today)
 
 
 def _russian_name(text: str, today: date) -> list[Shaped]:
@@ -167,7 +171,9 @@ def _town(text: str, today: date) -> list[Shaped]:
 
 
 def _age(text: str, today: date) -> list[Shaped]:
-    years = number(text)
+    tens = re.fullmatch(r"(?i)(\w+)-(?:0|oh?)", text)  # "the big 4-0"
+    years = number(tens[1] if tens else cardinal(text))
+    years = years * 10 if tens and years else years
     fits = years is not None and years == int(years) and 0 < years < 120
     return [(str(int(years)), str(int(years)))] if fits and years is not None else []
 
@@ -222,6 +228,7 @@ def _birthday(text: str, today: date) -> list[Shaped]:
 
 _SHAPES: dict[str, Callable[[str, date], list[Shaped]]] = {
     "plain": _plain, "thing": _thing, "things": _things, "base": _base, "bases": _bases, "name": _name,
+    "called": _called,
     "russian_name": _russian_name, "own_name": _own_name, "named": _named, "turned": _turned, "place": _place,
     "town": _town, "causes": _causes, "person": _person,
     "joined": _joined, "role": _role, "age": _age, "amount": _amount, "day": _day, "birthday": _birthday,

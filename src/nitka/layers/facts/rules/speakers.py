@@ -4,6 +4,8 @@
   "Odette: nine" is a list, "Allergies: nuts" a form, "Update: I moved" an announcement.
 * The user's own known name, and "me", leave the words the user's.
 * In a chat of several labelled lines the lines below a label are its speaker's too, up to the next label or a gap.
+* A form ("Name: Olga") is the user's own where nothing stands above it but his own fields, a greeting, or words such
+  as "my details", and every field is one that people fill in about themselves.
 
 Russian names are told from common words by the dictionary; in English, whatever is not known to announce something
 is taken for a name, because words of another must never be kept as the user's.
@@ -41,6 +43,27 @@ _ANNOUNCES = re.compile(
     """
 )
 
+_FIELD = re.compile(r"[^\w\n]*(?P<label>[^\W\d_][\w ’'./-]{1,30}?) ?[:—–=] ?\S")
+_PERSONAL = re.compile(
+    r"""(?ix) (?:(?:my|full|first|given|last|family|middle|home|current|job|marital|postal|phone|mobile|e-?mail)[ ])*
+    (?:name|surname|patronymic|age|gender|sex|pronouns|birthday|birth[ ]?date|date[ ]of[ ]birth|d\.?o\.?b\.?|born
+      |city|town|location|place[ ]of[ ](?:residence|birth|work)|lives?[ ]in|based[ ]in|country|nationality|address
+      |post(?:al)?[ ]?code|zip(?:[ ]code)?|occupation|profession|job|title|position|employer|company|workplace|phone
+      |mobile|cell|tel|number|e-?mail|status|height|weight|diet|allerg(?:y|ies)|hobby|hobbies|interests|languages?
+      |education|time[ ]?zone|budget|likes|dislikes|question|request|problem)
+    | (?:(?:мо[йяёеи]|полное|полных|семейное|контактный|электронная|почтовый)[ ])*
+    (?:имя(?:[ ]и[ ]фамилия)?|фамилия|отчество|ф\.?и\.?о\.?|возраст|лет|пол|дата[ ]рождения|день[ ]рождения|город
+      |город[ ]проживания|место[ ](?:жительства|рождения|работы)|населённый[ ]пункт|живу|проживаю|страна|адрес|индекс
+      |профессия|специальность|должность|род[ ]занятий|работодатель|компания|телефон|моб\.?|тел\.?|номер[ ]телефона
+      |почта|эл\.[ ]?почта|e-?mail|мейл|имейл|положение|рост|вес|диета|аллерги[яи]|хобби|увлечения|интересы|языки?
+      |образование|часовой[ ]пояс|бюджет|вопрос|просьба|проблема)"""
+)
+_INTRODUCED = re.compile(
+    r"""(?ix) \W*(?:(?:hi|hello|hey|sure|ok|okay|yes|so|привет|здравствуйте|добрый[ ]день|да|вот)\b\W*)*
+    (?:[^:\n]{0,30}\b(?:my[ ](?:own[ ])?(?:details|info\w*|data|profile|form|bio|contacts?|application)|about[ ]me
+      |мо(?:и|я|й)[ ](?:данные|анкета|профиль|контакты)|(?:обо|про)[ ]мне|меня|о[ ]себе)\b[^:\n]{0,20})?\W*"""
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Label:
@@ -66,6 +89,18 @@ def others(text: str, own: Sequence[str]) -> Iterator[tuple[int, int]]:
             inside = False
         elif inside and chat:
             yield start, end
+
+
+def own_form(text: str, at: int) -> bool:
+    """Whether the field that stands at this place of the text belongs to a form that the user has filled in of
+    himself."""
+    for start, end in _lines(text):
+        line = text[start:end].strip()
+        field = _FIELD.match(line)
+        told = _INTRODUCED.fullmatch(line) is not None or (start > at and field is None)
+        if line and not told and not (field and _PERSONAL.fullmatch(field["label"])):
+            return False
+    return True
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -71,7 +71,7 @@ _TALE = re.compile(  # what is to be made up, or written for somebody else, up t
 )
 _SPEAKER = re.compile(  # somebody else's words after the name of a source or of the one who says them
     r"(?im)(?P<task>^\W*(?:wikipedia|quote|lyrics?|headline|title|subject|excerpt|transcript|script|dialogue|poem|song|article"
-    r"|forwarded|fwd?|пересылаю|переслано|цитирую|копирую|letter|e-?mail|post|tweet|comment|review"
+    r"|forwarded|fwd?|пересылаю|переслано|цитирую|копирую|letter|e-?mail(?!: *\S+@)|post|tweet|comment|review"
     r"|(?:example|sample|test)(?: (?:sentence|phrase|text|message|question|answer|dialogue))?"
     r"|sentence|phrase|цитата|пример(?: (?:предложения|фразы|текста|сообщения))?|предложение"
     r"|фраза|заголовок|википедия|отрывок"
