@@ -19,6 +19,7 @@ from nitka.errors import ModelError, StoreBusy
 from nitka.layers.recall import Index, Segment, installed
 from nitka.layers.recall.words import keys, terms
 from nitka.recalling import Recollected
+from nitka.recalling.memory import TAIL
 from nitka.recalling.shelf import KINDS
 from nitka.store.port import Look, Store
 from nitka.testing import MemoryStore
@@ -147,6 +148,70 @@ def test_what_is_shown_is_what_was_said(question: str) -> None:
                 assert all(any(piece in text for text in rows) for piece in pieces)
 
     asyncio.run(run())
+
+
+Step = tuple[Any, ...]
+SESSIONS = st.sampled_from(("s", "other"))
+STEPS: st.SearchStrategy[list[Step]] = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), SESSIONS),
+        st.tuples(st.just("say"), SESSIONS),
+        st.tuples(st.just("ask"), SESSIONS, st.integers(0, 12), st.sampled_from(("session", "user"))),
+        st.tuples(st.just("ask"), SESSIONS, st.integers(0, 12), st.sampled_from(("session", "user"))),
+        st.tuples(st.just("fold"), st.booleans()),
+        st.tuples(st.just("forget"), SESSIONS, st.integers(0, 5), st.booleans()),
+    ),
+    max_size=24,
+)
+
+
+@given(STEPS)
+def test_what_is_held_for_the_next_turn_changes_nothing(steps: list[Step]) -> None:
+    """A row is found if and only if it is within reach and not forgotten: whatever was asked before, and whether this
+    process or another has folded and forgotten meanwhile.
+    """
+
+    async def run() -> None:
+        place = Place()
+        here, other = await Process(place).start(), await Process(place).start()
+        alive: dict[tuple[str, int], str] = {}
+        for step in [("say", "s"), ("say", "other"), *steps, ("ask", "s", 12, "user")]:
+            await _walk(here, other, alive, step)
+
+    asyncio.run(run())
+
+
+async def _walk(here: Process, other: Process, alive: dict[tuple[str, int], str], step: Step) -> None:
+    match step:
+        case ("say", session):
+            seq = 2 * sum(place[0] == session for place in alive)
+            word = f"{session}{seq}word"
+            alive[session, seq] = word
+            await here.record("anna", session, f"This is about {word}.")
+        case ("fold", elsewhere):
+            await (other if elsewhere else here).fold("anna")
+        case ("forget", session, turn, elsewhere) if alive.get((session, 2 * turn)):
+            await (other if elsewhere else here).forget_turn("anna", session, 2 * turn)
+            alive[session, 2 * turn] = ""
+        case ("ask", session, before, recall):
+            for (where, seq), word in alive.items():
+                within = seq < before if where == session else recall == "user"
+                question = word or f"{where}{seq}word"
+                found = await asked(here, question, session=session, before=before, recall=recall)
+                looks = recall == "user" or before > 0
+                assert (question in said(found.recalled)) == (bool(word) and within and looks), step
+                assert not found.notes
+            _once(here, await here.known("anna"))
+
+
+def _once(process: Process, owner: Any) -> None:
+    """No row is held twice."""
+    cache = process.vault.keychain.cache
+    for epoch in range(60):
+        memory = cache.get(owner.id, owner.incarnation, RECALL, epoch)
+        late = cache.get(owner.id, owner.incarnation, TAIL, epoch)
+        if memory is not None and late is not None and late.index is not None and late.begin == memory.ledger.cursor:
+            assert set(memory.index.columns["n"].tolist()).isdisjoint(late.index.columns["n"].tolist())
 
 
 async def rows_of(process: Process) -> dict[int, Any]:

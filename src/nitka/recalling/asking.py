@@ -19,17 +19,18 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from nitka import facts as facts_of
-from nitka.conversation import FACTS, RECALL, Said, Vault, said
-from nitka.errors import Forgotten, NitkaError
+from nitka.conversation import FACTS, RECALL, Said, Vault
+from nitka.errors import NitkaError
 from nitka.facts import Kept
 from nitka.layers.facts import Category
 from nitka.layers.recall import Asked, Bearing, Hit, Index, Query, Vocabulary, rank_facts, read_question, search
 from nitka.layers.recall.segment import Array
 from nitka.models.embed import Embedder
-from nitka.recalling.memory import Memories, Memory, dictionaries, facts_ready, tail, vocabulary
+from nitka.recalling.aside import aside
+from nitka.recalling.memory import Memories, Memory, Reach, dictionaries, facts_ready, tail, vocabulary
 from nitka.recalling.shelf import opened, read_ledger, rows_of
-from nitka.recalling.shown import alive, as_passages, as_recalled, within
-from nitka.store.port import FoldRow, Look
+from nitka.recalling.shown import LOOKED_AT, alive, as_passages, as_recalled, within
+from nitka.store.port import FoldRow
 from nitka.types import Limits, Passage, Recalled, Tag
 from nitka.vault.codec import session_tag
 from nitka.vault.keychain import Owner
@@ -186,12 +187,10 @@ class Asker:
             self.memories.load(vault, owner)  # beside the path: what it lacks is in the tail
         ready.memory = memory
         base = memory.ledger if memory else ledger
-        here = session_tag(owner, wanted.session)
-        view = await vault.store.view(Look(owner=owner.id, from_n=(base.cursor, TAIL_ROWS)))
-        late = tuple(one for one in view.person_rows if _may(one.session, one.row.seq, here, wanted))
-        ready.tail = await tail(vault, owner, base, said(owner, replace(view, person_rows=late)))
-        if len(view.person_rows) >= TAIL_ROWS and view.n - base.cursor > TAIL_ROWS:
-            ready.notes.append(f"recall: {view.n - base.cursor - TAIL_ROWS} of the newest rows are not indexed yet")
+        reach = Reach(session_tag(owner, wanted.session), wanted.before, elsewhere=wanted.recall == "user")
+        ready.tail, late = await tail(vault, owner, base, reach, TAIL_ROWS)
+        if late:
+            ready.notes.append(f"recall: {late} of the newest rows are not indexed yet")
         if memory is not None and memory.lacking:
             ready.notes.append(f"recall: {memory.lacking} passages are not usable until the index is made anew")
 
@@ -218,12 +217,13 @@ class Asker:
             elsewhere=wanted.recall == "user",
         )
         known = vocabulary(vault, owner)
-        asked, hits = await asyncio.to_thread(self._looked, vault, query, ready, known)
+        size = len(wanted.text) + sum(map(len, ready.indexes())) + len(ready.facts[0] if ready.facts else ())
+        asked, hits = await aside(size, lambda: self._looked(vault, query, ready, known))
         numbers = {n for hit in hits for n in (hit.n, hit.n + 1 - 2 * (hit.seq % 2))}
         rows = await rows_of(vault, owner, numbers) if hits else {}
-        count = owner.recent.counting(vault.count)
-        bearing = Bearing(asked.keys, known)
-        ready.recalled = await asyncio.to_thread(self._shown, hits, rows, bearing, here, count) if rows else ()
+        count, bearing = owner.recent.counting(vault.count), Bearing(asked.keys, known)
+        size = sum(min(len(one.message.text), LOOKED_AT) for one in rows.values())
+        ready.recalled = await aside(size, lambda: self._shown(hits, rows, bearing, here, count)) if rows else ()
 
     def _looked(self, vault: Vault, query: Query, ready: Ready, known: Vocabulary) -> tuple[Asked, list[Hit]]:
         """Ranks the facts, and returns what was found of passages."""
@@ -265,12 +265,10 @@ class Asker:
         memory = await asyncio.shield(self.memories.load(vault, owner))
         if memory.ledger.epoch < ledger.epoch:  # it was being loaded while something was forgotten
             memory = await asyncio.shield(self.memories.load(vault, owner))
-        view = await vault.store.view(Look(owner=owner.id, from_n=(memory.ledger.cursor, 4 * TAIL_ROWS)))
-        if view.incarnation != owner.incarnation:
-            raise Forgotten("The user.")
         here = session_tag(owner, session) if session is not None else None
-        late = {n: one for n, one in said(owner, view).items() if here in (None, one.tag)}
-        ready = Ready(memory=memory, tail=await tail(vault, owner, memory.ledger, late))
+        reach = Reach(here, elsewhere=here is None)
+        newest, _ = await tail(vault, owner, memory.ledger, reach, 4 * TAIL_ROWS)
+        ready = Ready(memory=memory, tail=newest)
         if self.embedder is not None and memory.index.with_vectors:
             try:
                 await self._vector(self.embedder, query.text, ready)
@@ -293,11 +291,6 @@ class Asker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _may(tag: Tag, seq: int, here: Tag, wanted: Question) -> bool:
-    """Whether a row may be found: what the window has left of this session, and other sessions where asked for."""
-    return seq < wanted.before if tag == here else wanted.recall == "user"
 
 
 def _fitting(texts: Sequence[str], budget: int, vault: Vault) -> list[str]:

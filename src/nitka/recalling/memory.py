@@ -12,10 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from nitka.conversation import FACTS, RECALL, Said, Vault
-from nitka.errors import Damaged
+import numpy as np
+
+from nitka.conversation import FACTS, FAR, RECALL, Said, Vault, said
+from nitka.errors import Damaged, Forgotten
 from nitka.facts import Facts, Kept, said_of
 from nitka.layers.facts import Category
 from nitka.layers.recall import (
@@ -29,12 +32,13 @@ from nitka.layers.recall import (
     passages,
     plain,
     segment,
-    without,
 )
 from nitka.layers.recall.index import NEWEST
 from nitka.layers.recall.ledger import Ledger
+from nitka.layers.recall.segment import take
+from nitka.recalling.aside import aside
 from nitka.recalling.shelf import kind_of, opened_part, read_ledger, read_pieces
-from nitka.store.port import Piece
+from nitka.store.port import Look, Piece
 from nitka.types import Tag
 from nitka.vault.keychain import Owner
 
@@ -61,13 +65,39 @@ class Memory:
         return max(0, min(self.ledger.size, NEWEST) - len(self.index))
 
 
+class Reach(NamedTuple):
+    """Which rows may be found: those of the session `here` below `before`, and with `elsewhere` all of others."""
+
+    here: Tag | None
+    before: int = FAR
+    elsewhere: bool = False
+
+    def has(self, session: Tag, seq: int) -> bool:
+        """Whether a row is within it."""
+        return seq < self.before if session == self.here else self.elsewhere
+
+    def ends(self, following: Mapping[Tag, int]) -> bool:
+        """Whether it ends before the rows (seq) that are known to follow."""
+        known = following.get(self.here) if self.here is not None else None
+        return not self.elsewhere and known is not None and known >= self.before
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tail:
-    """Rows (by n) that no ledger has read yet, as one segment and ready to be searched."""
+    """The rows of `[begin, end)` by their n, which no ledger has read yet, as one segment and ready to be searched;
+    and the first row (seq) of each session that is not in it, as far as it was seen.
+    """
 
-    rows: frozenset[int] = frozenset()
+    begin: int
+    end: int
     segment: Segment | None = None
     index: Index | None = None
+    next: Mapping[Tag, int] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """About how much room it takes."""
+        return sum(_bytes(part) for part in (self.segment, self.index) if part is not None)
 
 
 async def dictionaries() -> None:
@@ -203,28 +233,39 @@ def vocabulary(vault: Vault, owner: Owner) -> Vocabulary:
     return known
 
 
-async def tail(vault: Vault, owner: Owner, ledger: Ledger, rows: Mapping[int, Said]) -> Index | None:
-    """An index of rows that the ledger has not read yet; what was made of them for the last turn is not made again.
-    None where there are none.
+async def tail(vault: Vault, owner: Owner, ledger: Ledger, wanted: Reach, most: int) -> tuple[Index | None, int]:
+    """An index of the rows wanted that the ledger has not read yet, of the `most` oldest, and how many came after
+    those. What was made for the last turn is brought up to date: within an epoch rows are only added. So nothing is
+    read where the session has no row that is wanted and not in it. Raises `Forgotten`.
     """
-    if not rows:
-        return None
     cache = vault.keychain.cache
-    held: Tail = cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) or Tail()
-    if held.rows == rows.keys():
-        return held.index
-    cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, held, size=0)
-    made = await asyncio.to_thread(_tail, held, rows, vocabulary(vault, owner))
+    none = Tail(begin=ledger.cursor, end=ledger.cursor)
+    held: Tail = cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) or none
+    held = held if held.begin <= ledger.cursor <= held.end else none
+    if held.begin == ledger.cursor and wanted.ends(held.next):
+        return held.index, 0
+    cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, held, size=held.bytes)
+    view = await vault.store.view(Look(owner=owner.id, from_n=(held.end, most)))
+    if view.incarnation != owner.incarnation:
+        raise Forgotten("The user.")
+    near = [one for one in view.person_rows if one.row.n < ledger.cursor + most]
+    end = max([held.end, *(one.row.n + 1 for one in near if wanted.has(one.session, one.row.seq))])
+    new = said(owner, replace(view, person_rows=tuple(one for one in near if one.row.n < end)))
+    size, known = sum(len(one.message.text) for one in new.values()), vocabulary(vault, owner)
+    made = await aside(size, lambda: _tail(held, new, known, begin=ledger.cursor, end=end))
+    made = replace(made, next={one.session: one.row.seq for one in reversed(view.person_rows) if one.row.n >= end})
     if cache.get(owner.id, owner.incarnation, TAIL, ledger.epoch) is held:  # not dropped meanwhile
-        size = sum(_bytes(part) for part in (made.segment, made.index) if part is not None)
-        cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, made, size=size)
-    return made.index
+        cache.put(owner.id, owner.incarnation, TAIL, ledger.epoch, made, size=made.bytes)
+    return made.index, max(0, view.n - ledger.cursor - most)
 
 
-def _tail(held: Tail, rows: Mapping[int, Said], known: Vocabulary) -> Tail:
-    new = [rows[n] for n in sorted(rows.keys() - held.rows)]
-    found = [piece for one in new for piece in passages([one.message], session=one.tag.hex())]
-    gone = held.rows - rows.keys()
-    parts = [without(held.segment, gone) if gone else held.segment] if held.segment is not None else []
-    whole = join([*parts, segment(found, known)])
-    return Tail(rows=frozenset(rows), segment=whole, index=index([whole]))
+def _tail(held: Tail, new: Mapping[int, Said], known: Vocabulary, *, begin: int, end: int) -> Tail:
+    """What is held without what the ledger has read by now, and with new rows."""
+    if not new and begin == held.begin:
+        return replace(held, end=end)
+    found = [piece for n in sorted(new) for piece in passages([new[n].message], session=new[n].tag.hex())]
+    parts = [segment(found, known)]
+    if held.segment is not None:
+        parts.insert(0, take(held.segment, np.flatnonzero(held.segment.columns["n"] >= begin)))
+    whole = join(parts)
+    return Tail(begin=begin, end=end, segment=whole, index=index([whole]))

@@ -20,7 +20,7 @@ from nitka.layers.recall.search import share
 from nitka.types import Passage, Recalled, Tag
 
 PAIR_CHARS = 160  # of the other row of a turn,
-PAIR_LOOKED_AT = 4_000  # from its beginning: it is a help, and may be a book
+LOOKED_AT = 4_000  # from its beginning: it is a help, and may be a book
 FRAME_TOKENS = 8  # of a passage, about: what sets it apart from the next
 LINE_TOKENS = 4  # of a row in it: who speaks, the line's end
 
@@ -95,7 +95,7 @@ def _passage(
         if hits:
             text = _quoted(said.message.text, hits, bearing)
         elif pairs:
-            text = quote(said.message.text[:PAIR_LOOKED_AT], bearing, PAIR_CHARS)
+            text = quote(said.message.text[:LOOKED_AT], bearing, PAIR_CHARS)
         else:
             continue
         lines.append(f"{said.message.role}: {text}")
