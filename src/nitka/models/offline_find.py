@@ -1,8 +1,9 @@
 """Which sentence answers a question, and which words of it. Pure functions over sentences.
 
 A sentence answers when it speaks of what was asked (the strong subjects of the question: not the verbs and kinds that
-go with anything) and holds a value of the kind that was asked for. Of those that answer about equally well the latest
-is taken. A value that was taken back later ("he can't on Saturday, he comes on Sunday") gives way to what took it back.
+go with anything) and holds a value of the kind that was asked for; not when it is of somebody else (`offline_who`). Of
+those that answer about equally well the latest is taken. A value that was taken back later ("he can't on Saturday, he
+comes on Sunday") gives way to what took it back.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nitka.models import offline_values as values
+from nitka.models import offline_who as who
 from nitka.models import offline_words as lexicon
 from nitka.models.offline_values import Kind
 from nitka.models.offline_words import NAME
@@ -23,8 +25,6 @@ Source = Literal["user", "assistant", "notes", "prompt"]
 _ENOUGH = 0.6  # of the question's subjects must be spoken of
 _CLOSE = 0.12  # answers that differ by less answer equally well, and the latest is taken
 _CLEAR = 8  # characters by which one value must be nearer than the next
-_OTHERS = 0.5  # for a note on somebody else than was asked about
-_ON = re.compile(r"([^\W\d_][^\s:]*(?: [^\W\d_][^\s:]*)?): ")
 _LIGHT = 0.3  # weight of a subject that goes with anything
 _PRIOR = {"user": 0.05, "notes": 0.03, "assistant": -0.05, "prompt": -0.1}
 _MUST: frozenset[Kind] = frozenset(("age", "money", "span", "count"))
@@ -181,7 +181,7 @@ def _scored(query: Query, known: Sequence[Sentence]) -> list[tuple[float, Senten
         want: (1.0 if want in query.strong else _LIGHT) / (1 + 0.5 * math.log1p(count)) for want, count in often.items()
     }
     scored = [(_score(query, one, weights), one) for one in known if not query.of_you or one.source != "user"]
-    return [(score, one) for score, one in scored if score > 0]
+    return [(score, one) for score, one in scored if score > 0 and not _of_another(query, one, known)]
 
 
 def _holds(want: str, said: frozenset[str]) -> bool:
@@ -207,14 +207,18 @@ def _score(query: Query, one: Sentence, weights: dict[str, float]) -> float:
         return 0.0
     if not fits and (query.kind in _MUST or (query.kind in _SHOULD and covered < 0.99)):
         return 0.0
-    score = covered + (0.25 if fits else -0.3) + 0.3 * _near(query, one) + _PRIOR[one.source] + _speaker(query, one)
-    return score - (_OTHERS if _of_another(query, one) else 0.0)
+    return covered + (0.25 if fits else -0.3) + 0.3 * _near(query, one) + _PRIOR[one.source] + _speaker(query, one)
 
 
-def _of_another(query: Query, one: Sentence) -> bool:
-    """Whether a note is on somebody named before it ("Corin: lives in York") whom the question does not name."""
-    who = _ON.match(one.text) if one.source == "notes" else None
-    return who is not None and who[1].casefold() not in query.text.casefold()
+def _of_another(query: Query, one: Sentence, known: Sequence[Sentence]) -> bool:
+    """Whether the statement is of somebody else than the question asks about."""
+    if one.source not in ("user", "notes"):
+        return False
+    told, asked = who.told_of(one.text, note=one.source == "notes"), who.asked_of(query.text)
+    if not asked:
+        return bool(told) and who.of_oneself(query.text)
+    spoken = any(map(one.speaks_of, lexicon.subjects(word for name in asked for word in lexicon.words(name))))
+    return told is not None and not spoken and told not in who.called(asked, (other.text for other in known))
 
 
 def _speaker(query: Query, one: Sentence) -> float:
