@@ -1,14 +1,16 @@
 """What the server costs beside a bare handler that forwards to the same upstream.
 
-    python -m benchmarks.server [--seconds N] [--rounds N] [--connections N] [--workers 1,2] [--sizes 20,20000]
-        [--folds here|apart]
+    python -m benchmarks.server [--store sqlite,postgres] [--seconds N] [--rounds N] [--connections N]
+        [--workers 1,2] [--sizes 20,20000] [--folds here|apart]
 
 Three kinds of process on this machine: an upstream that answers at once, written on bare sockets so that it costs next
 to nothing; the server, or a bare FastAPI handler with an HTTP client, on uvicorn both; and this one, which asks on
-`--connections` kept-alive connections, each for `EACH` users in turn. Bare and served rounds alternate, so
-that what else the machine does falls on both. Folds are made by the offline rules `here`, in the serving process after
-each turn; or they are `apart`: the summaries' cursors are moved on between the rounds, off the clock, as a worker
-would. (Laid conversations have no facts yet; folded `here`, large ones would first be read from their beginning.)
+`--connections` kept-alive connections, each for `EACH` users in turn. Bare and served rounds alternate, so that what
+else the machine does falls on both. PostgreSQL is a private server on this machine, and as durable as it is by default.
+
+Folds are made by the offline rules `here`, in the serving process after each turn; or they are `apart`: the summaries'
+cursors are moved on between the rounds, off the clock, as a worker would. (Laid conversations have no facts yet; folded
+`here`, large ones would first be read from their beginning.)
 
 `cpu` is the processor time of the serving processes for one turn, in milliseconds: it says what throughput a machine
 has that does nothing else. The streams are `--streams` at once, each `--stream-seconds` long.
@@ -42,6 +44,7 @@ from rich.table import Table
 from uvicorn.supervisors import Multiprocess
 
 from benchmarks.lay import lay
+from benchmarks.stores import KINDS, new_store
 from nitka import Nitka
 from nitka.config import Serving, Settings
 from nitka.server import keys
@@ -146,13 +149,14 @@ class Place:
 
     folder: Path
     upstream: int
+    store: str
 
     def settings(self, port: int, workers: int) -> Settings:
         serving = Serving(port=port, workers=workers, fold_model="offline")
         return replace(
             Settings.read({"HOME": str(self.folder)}),
             base_url=f"http://127.0.0.1:{self.upstream}/v1",
-            store=f"sqlite:///{self.folder}/nitka.db",
+            store=self.store,
             key_file=self.folder / "keys.json",
             model="openai:m",
             serving=serving,
@@ -278,8 +282,8 @@ async def streams(port: int, data: list[bytes], seconds: float) -> list[float]:
     return sorted(await asyncio.gather(*map(read, data)))
 
 
-def compare(place: Place, secret: str, args: argparse.Namespace, console: Console) -> None:
-    how = f"{args.connections} connections, folds {args.folds}"
+def compare(place: Place, secret: str, args: argparse.Namespace, kind: str, console: Console) -> None:
+    how = f"{kind}, {args.connections} connections, folds {args.folds}"
     table = Table(title=f"{how}, the middle one of {args.rounds} rounds of {args.seconds:g} s")
     for column in ("workers", "messages", "what", "turns/s", "p50 ms", "p95 ms", "cpu ms/turn", "of bare"):
         table.add_column(column, justify="right" if column != "what" else "left")
@@ -288,7 +292,9 @@ def compare(place: Place, secret: str, args: argparse.Namespace, console: Consol
         upstream = str(place.upstream)
         with (
             process("bare", str(bare_port), upstream, str(workers), port=bare_port) as floor,
-            process("serve", str(port), upstream, str(workers), str(place.folder), args.folds, port=port) as server,
+            process(
+                "serve", str(port), upstream, str(workers), str(place.folder), args.folds, place.store, port=port
+            ) as server,
         ):
             time.sleep(3 if workers > 1 else 1)
             for size in args.sizes:
@@ -321,6 +327,7 @@ def main() -> None:
         _serve(sys.argv[1:])
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", type=lambda text: text.split(","), default=list(KINDS))
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", type=int, default=16)
@@ -330,18 +337,19 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=40)
     parser.add_argument("--stream-seconds", type=float, default=20.0)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), free_port())
-        secret = asyncio.run(prepare(place, args.connections, args.sizes))
-        with process("instant", str(place.upstream), str(args.stream_seconds), port=place.upstream):
-            compare(place, secret, args, Console(width=120))
+    for kind in args.store:
+        with tempfile.TemporaryDirectory() as folder, new_store(kind, Path(folder)) as url:
+            place = Place(Path(folder), free_port(), url)
+            secret = asyncio.run(prepare(place, args.connections, args.sizes))
+            with process("instant", str(place.upstream), str(args.stream_seconds), port=place.upstream):
+                compare(place, secret, args, kind, Console(width=120))
 
 
 def _serve(words: list[str]) -> None:
-    """`bare PORT UPSTREAM WORKERS` or `serve PORT UPSTREAM WORKERS FOLDER FOLDS`."""
+    """`bare PORT UPSTREAM WORKERS` or `serve PORT UPSTREAM WORKERS FOLDER FOLDS STORE`."""
     port, upstream, workers = map(int, words[1:4])
     if words[0] == "serve":
-        settings = Place(Path(words[4]), upstream).settings(port, workers)
+        settings = Place(Path(words[4]), upstream, words[6]).settings(port, workers)
         _run(partial(serving, settings, folds=words[5] == "here"), port, workers)
         return
     _run(partial(bare, f"http://127.0.0.1:{upstream}/v1"), port, workers)

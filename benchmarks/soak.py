@@ -28,8 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,9 +37,9 @@ from rich.console import Console
 
 from benchmarks.server import free_port, process
 from benchmarks.soak_people import Person, check, gone, line_of
+from benchmarks.stores import KINDS, new_store
 from nitka import Nitka
 from nitka.config import Settings
-from tests.contract.cluster import binaries, new_cluster
 
 SETTLED = 180.0  # seconds after which memory must not grow any more
 GROWTH = 1.0  # MB a minute
@@ -149,20 +148,6 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
-@contextmanager
-def store(kind: str, folder: Path) -> Iterator[str]:
-    """The URL of a new store."""
-    if kind == "sqlite":
-        yield f"sqlite:///{folder}/nitka.db"
-        return
-    found = binaries()
-    assert found is not None, "no PostgreSQL server is installed"
-    with new_cluster(found) as cluster:
-        cluster.init()
-        cluster.start(fsync="off", full_page_writes="off")
-        yield cluster.url()
-
-
 def environment(folder: Path, url: str, upstream: int) -> dict[str, str]:
     keep = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
     own = {"HOME": str(folder), "LANG": "C.UTF-8", "NITKA_STORE": url, "NITKA_MODEL": "openai:m"}
@@ -174,7 +159,7 @@ def soak(plan: Plan, kind: str) -> Outcome:
     """One run on one kind of store. Raises `AssertionError` for the first law that does not hold."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(store(kind, folder))
+        url = stack.enter_context(new_store(kind, folder, durable=False))
         upstream = free_port()
         stack.enter_context(process("instant", str(upstream), STREAM, port=upstream))
         env = environment(folder, url, upstream)
@@ -273,7 +258,7 @@ def told(kind: str, plan: Plan, outcome: Outcome, console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", type=lambda text: text.split(","), default=["sqlite", "postgres"])
+    parser.add_argument("--store", type=lambda text: text.split(","), default=list(KINDS))
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--people", type=int, default=Plan.people)
     parser.add_argument("--pause", type=float, default=Plan.pause)
