@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from tests.server.stage import http_client
+
 BEGIN = "/inspector"
 FORM = re.compile(r"<form method=\"post\" action=\"([^\"]+)\".*?</form>", re.DOTALL)
 FIELD = re.compile(r"name=\"([^\"]+)\"[^>]*value=\"([^\"]*)\"")
@@ -21,7 +23,7 @@ class Inspecting:
     headers: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.url, headers=self.headers, follow_redirects=True, timeout=30)
+        self.client = http_client(base_url=self.url, headers=self.headers, follow_redirects=True)
         self.at = self.client.get(BEGIN)
 
     @property

@@ -172,6 +172,11 @@ def upstream(script: Script) -> Iterator[str]:
         thread.join()
 
 
+def http_client(**options: Any) -> httpx.Client:
+    """A client for addresses without TLS: to load whom it may trust would take longer than most tests."""
+    return httpx.Client(verify=False, **{"timeout": 30, **options})
+
+
 @dataclass
 class Stage:
     """A running server. `url` has no `/v1`."""
@@ -190,7 +195,7 @@ class Stage:
     @cached_property
     def plain(self) -> httpx.Client:
         """An HTTP client without a key."""
-        return httpx.Client(base_url=self.url, timeout=30)
+        return http_client(base_url=self.url)
 
     def clear(self) -> None:
         """As if nothing had been said yet: for the next test."""
@@ -234,7 +239,7 @@ class Stage:
         """An HTTP client with a key."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         auth = {"Authorization": f"Bearer {self.key(*scopes, tenant=tenant)}"}
-        self.clients.append(httpx.Client(base_url=self.url, headers={**auth, **named}, timeout=30))
+        self.clients.append(http_client(base_url=self.url, headers={**auth, **named}))
         return self.clients[-1]
 
     def rows(self, user: str = "anna", session: str = "s", tenant: str = "") -> list[tuple[str, str]]:

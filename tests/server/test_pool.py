@@ -6,12 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from nitka.store.postgres import PostgresStore
 from tests.contract.databases import server
-from tests.server.stage import Script, says, serving
+from tests.server.stage import Script, http_client, says, serving
 
 STREAMS, CONNECTIONS = 40, 5
 PATH = "/v1/chat/completions"
@@ -34,7 +33,8 @@ def test_forty_open_streams_hold_none_of_five_connections(store: PostgresStore, 
         def ask(number: int, *, stream: bool) -> str:
             body = {"messages": [{"role": "user", "content": "q"}], "metadata": {"session_id": "s"}, "stream": stream}
             auth = {"Authorization": f"Bearer {key}"}
-            return httpx.post(stage.url + PATH, json={**body, "user": f"u{number}"}, headers=auth, timeout=120).text
+            with http_client(headers=auth, timeout=120) as client:
+                return client.post(stage.url + PATH, json={**body, "user": f"u{number}"}).text
 
         def read(number: int) -> None:
             said[number] = ask(number, stream=True)

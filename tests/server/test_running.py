@@ -24,7 +24,7 @@ from nitka import Nitka
 from nitka.config import Settings
 from nitka.server import keys
 from nitka.world import random_bytes
-from tests.server.stage import Script, says, upstream
+from tests.server.stage import Script, http_client, says, upstream
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ class Server:
         until = time.monotonic() + SECONDS
         while True:
             try:
-                httpx.get(self.url + "/v1/models")
+                httpx.get(self.url + "/v1/models", verify=False)
                 return
             except httpx.TransportError:
                 assert self.process.poll() is None, self.log.read_text()
@@ -142,7 +142,9 @@ def client(server: Server, key: str) -> OpenAI:
 
 def ask(server: Server, key: str, **more: object) -> httpx.Response:
     auth = {"Authorization": f"Bearer {key}"}
-    return httpx.post(f"{server.url}/v1/chat/completions", json={**CHAT, **more}, headers=auth, timeout=SECONDS)
+    return httpx.post(
+        f"{server.url}/v1/chat/completions", json={**CHAT, **more}, headers=auth, timeout=SECONDS, verify=False
+    )
 
 
 def test_a_key_is_made_used_listed_and_revoked(command: Command) -> None:
@@ -188,7 +190,7 @@ def test_nothing_that_was_sent_is_printed(command: Command) -> None:
     with command.serve(folds=True) as server:
         ask(server, key)
         ask(server, key, n=5)
-        httpx.get(f"{server.url}/{MARK}?{MARK}", headers={"User-Agent": MARK})
+        httpx.get(f"{server.url}/{MARK}?{MARK}", headers={"User-Agent": MARK}, verify=False)
         with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as raw:
             raw.sendall(f"{MARK} nonsense\r\n\r\n".encode())
             raw.recv(1_000)
@@ -235,7 +237,7 @@ def test_a_killed_server_has_written_nothing_of_an_open_turn(command: Command, s
         script.hold = 3
         auth = {"Authorization": f"Bearer {key}"}
         with (
-            httpx.Client(timeout=SECONDS) as http,
+            http_client(timeout=SECONDS) as http,
             http.stream(
                 "POST", f"{server.url}/v1/chat/completions", json={**CHAT, "stream": True}, headers=auth
             ) as got,

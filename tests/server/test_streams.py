@@ -10,7 +10,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.server.stage import Body, Script, Stage, says, serving
+from tests.server.stage import Body, Script, Stage, http_client, says, serving
 
 PATH = "/v1/chat/completions"
 ASK: Body = {
@@ -142,7 +142,7 @@ def test_many_slow_streams_wait_for_nobody(script: Script) -> None:
 
         def read(number: int) -> None:
             begin = time.monotonic()
-            with httpx.Client(base_url=stage.url, headers={"Authorization": f"Bearer {key}"}, timeout=60) as client:
+            with http_client(base_url=stage.url, headers={"Authorization": f"Bearer {key}"}, timeout=60) as client:
                 text = client.post(PATH, json={**ASK, "user": f"slow-{number}"}).text
             assert text.rstrip().endswith("data: [DONE]")
             took.append(time.monotonic() - begin)

@@ -53,7 +53,7 @@ def serving(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 def is_ready(address: str) -> bool:
     try:
-        return httpx.get(f"{address}/readyz", timeout=5).status_code == 200
+        return httpx.get(f"{address}/readyz", timeout=5, verify=False).status_code == 200
     except httpx.HTTPError:
         return False
 
