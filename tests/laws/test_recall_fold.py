@@ -110,8 +110,8 @@ class Indexes(RuleBasedStateMachine):
         self.runner.close()
 
 
-IndexesInMemory = Indexes.TestCase
-IndexesInMemory.settings = settings(
+TestIndexesInMemory = Indexes.TestCase
+TestIndexesInMemory.settings = settings(
     max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
@@ -131,7 +131,6 @@ TestIndexesInAFile = IndexesInAFile.TestCase
 TestIndexesInAFile.settings = settings(
     max_examples=6, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestIndexesInMemory = IndexesInMemory
 
 
 class Meanwhile:
