@@ -16,13 +16,14 @@ from nitka import facts as facts_of
 from nitka.conversation import FACTS, PROFILE, RECALL, VECTORS, Vault
 from nitka.errors import Forgotten
 from nitka.facts import Facts
-from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, reconcile
+from nitka.layers.facts import CATEGORIES, Candidate, Category, Fact, RestsOn, not_ahead, reconcile
 from nitka.models.ports import Extractor
 from nitka.notes import forgets
 from nitka.standin import Afford, model_or_rules
 from nitka.store.port import Change, Locked, Look, Step, View
 from nitka.types import Limits, Message
 from nitka.vault.keychain import Owner
+from nitka.world import Clock
 
 ROWS = 64  # read for one step at most
 CONTEXT = 8  # rows before them that tell what a short answer answers
@@ -45,6 +46,7 @@ class Learner:
     offline: Extractor
     limits: Limits
     afford: Afford
+    clock: Clock
     excluded: frozenset[Category] = frozenset()
     embeds: bool = False  # facts get vectors when there is time
 
@@ -107,7 +109,7 @@ class Learner:
             after = reconcile(
                 known.all,
                 proposals,
-                messages,
+                not_ahead(messages, self.clock()),
                 sessions={n: said.session for n, said in read.rows.items()},
                 forgotten=forgets(known.notes),
                 excluded=self.excluded,

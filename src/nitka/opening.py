@@ -117,6 +117,7 @@ def _people(
         offline=OfflineExtractor(),
         limits=limits,
         afford=afford,
+        clock=clock,
         excluded=excluded,
         embeds=remembering.embedder is not None,
     )

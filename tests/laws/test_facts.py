@@ -388,6 +388,17 @@ async def test_what_is_done_by_hand_comes_after_what_was_done_before_it(store: S
         assert len(await nitka.facts("anna", include_past=True)) == 1
 
 
+async def test_a_row_from_the_far_future_blocks_no_slot(store: Store | str) -> None:
+    clock = FixedClock()
+    async with opened(store, clock=clock) as nitka:
+        await nitka.record("anna", "web", text="I live in Leeds.", answer="ok", at=clock.now.replace(year=8999))
+        await nitka.settle()
+        clock.advance(minutes=1)
+        await nitka.record("anna", "web", text="I live in Porto.", answer="ok", at=clock.now)
+        await nitka.settle()
+        assert [fact.value for fact in await nitka.facts("anna")] == ["Porto"]
+
+
 async def test_facts_go_by_age_only_when_nobody_confirms_them(store: Store | str) -> None:
     clock = FixedClock()
     async with opened(store, clock=clock, limits=Limits(retain_facts_days=90)) as nitka:

@@ -12,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nitka.errors import BadInput
-from nitka.layers.facts import Candidate, Fact, Reconciled, current, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts import (
+    AHEAD,
+    Candidate,
+    Fact,
+    Reconciled,
+    current,
+    not_ahead,
+    reconcile,
+    retract_by_hand,
+    set_by_hand,
+)
 from nitka.layers.facts.model import ROWS_KEPT, Op
 from nitka.types import Message, Role
 
@@ -315,3 +325,23 @@ def test_what_is_said_and_taken_back_in_one_row_is_gone() -> None:
     said = says(message, "diet", "vegan", quote="I'm vegan")
     back = says(message, "diet", "vegan", op="retract", quote="not vegan")
     assert live(reconcile((), [said, back], [message])) == set()
+
+
+@given(PROPOSALS, st.dictionaries(st.integers(0, 10), st.integers(2, 2_500_000)), st.integers(0, 99))
+@settings(deadline=None)
+def test_a_row_from_the_future_blocks_no_slot_and_is_dated_once_and_for_all(
+    drawn: Drawn, ahead: dict[int, int], seed: int
+) -> None:
+    now = START + timedelta(days=12)
+    rows = [row(n, "a row with all the words", days=12 + ahead[n] if n in ahead else None) for n in range(12)]
+    proposals = [says(rows[n], slot, value, about=about) for n, slot, value, about in drawn]
+    dated = not_ahead(rows, now)
+    once = reconcile((), proposals, dated)
+    assert all(fact.last_seen <= now + AHEAD for fact in once.facts)
+    assert not_ahead(dated, now) == dated
+    assert reconcile(once.facts, proposals, dated).facts == once.facts
+    mixed = Random(seed).sample(proposals, len(proposals))
+    assert reconcile((), mixed, not_ahead(rows[::-1], now)).facts == once.facts
+    newer = row(12, "home.city Bergen", days=12)
+    after = reconcile(once.facts, [says(newer, "home.city", "Bergen")], not_ahead([newer], now))
+    assert ("home.city", "Bergen") in live(after)

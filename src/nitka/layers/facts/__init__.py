@@ -6,11 +6,21 @@ pure.
 
 from nitka.layers.facts.forget import RestsOn, rests_on, touches, without_rows
 from nitka.layers.facts.model import USER, Candidate, Fact, Key, Seen, current, key_of
-from nitka.layers.facts.reconcile import BY_HAND, Change, Reconciled, reconcile, retract_by_hand, set_by_hand
+from nitka.layers.facts.reconcile import (
+    AHEAD,
+    BY_HAND,
+    Change,
+    Reconciled,
+    not_ahead,
+    reconcile,
+    retract_by_hand,
+    set_by_hand,
+)
 from nitka.layers.facts.rules import extract
 from nitka.layers.facts.slots import CATEGORIES, Category, category_of, is_many
 
 __all__ = [
+    "AHEAD",
     "BY_HAND",
     "CATEGORIES",
     "USER",
@@ -27,6 +37,7 @@ __all__ = [
     "extract",
     "is_many",
     "key_of",
+    "not_ahead",
     "reconcile",
     "rests_on",
     "retract_by_hand",

@@ -14,6 +14,7 @@ Rules:
 * A row that takes a value back and states another has changed it: whatever is said of the old one, the new one stands.
 * A value that is not the rules' own must be borne out by the row, or it is refused as invented; a statement that names
   what the row does not gives way to the value.
+* A row that claims a time more than a day ahead (a wrong clock) dates nothing (`not_ahead`): newer words override it.
 * What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
@@ -25,7 +26,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from nitka.errors import BadInput
@@ -39,6 +40,8 @@ from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, op
 from nitka.types import Message
 
 VALUE_CHARS, STATEMENT_CHARS, QUOTE_CHARS, ABOUT_CHARS = 300, 500, 1_000, 120
+AHEAD = timedelta(days=1)
+"""How far ahead of the learner's clock a row may be, as one that was imported."""
 PAST_KEPT = 20
 """Past values a fact keeps, the newest."""
 BY_HAND = -1
@@ -115,6 +118,19 @@ def reconcile(
     russian.forget()
     changes.sort(key=lambda change: change.candidate)
     return Reconciled(facts=_in_order(found), changes=tuple(changes))
+
+
+def not_ahead(messages: Sequence[Message], now: datetime) -> list[Message]:
+    """The rows as they may date facts at `now` (aware), by their number: one that is further ahead than AHEAD counts as
+    said now, or when the next row after it was said."""
+    dated: list[Message] = []
+    latest = now
+    for message in sorted(messages, key=lambda row: row.n, reverse=True):
+        if message.at > now + AHEAD:
+            message = replace(message, at=latest)
+        latest = min(latest, message.at)
+        dated.append(message)
+    return dated[::-1]
 
 
 def set_by_hand(

@@ -98,8 +98,10 @@ def rules(language: str) -> tuple[Rule, ...]:
 
 
 @cache
-def _index(language: str) -> Index:
-    return Index(rule.needs for rule in rules(language))
+def _reading(language: str, whole: bool) -> tuple[tuple[Rule, ...], Index]:
+    """The rules that read a whole message, or those that read a sentence, with their index."""
+    reading = tuple(rule for rule in rules(language) if rule.whole is whole)
+    return reading, Index(rule.needs for rule in reading)
 
 
 def patterns(language: str) -> tuple[str, ...]:
@@ -133,11 +135,13 @@ def found(scene: Scene, *, whole: bool) -> Iterator[tuple[Rule, Candidate, tuple
     """What the rules find in the scene, with the span of the value in the sentence."""
     text = scene.sentence.text
     for language in languages(text):
-        for rule in map(rules(language).__getitem__, _index(language).worth(text)):
-            if rule.whole is whole and (not rule.form or speakers.own_form(scene.message.text, scene.sentence.start)):
-                for match in _pattern(rule.source).finditer(text):
-                    for candidate in _candidates(rule, match, scene):
-                        yield rule, candidate, _span(candidate.value, match)
+        reading, index = _reading(language, whole)
+        for rule in map(reading.__getitem__, index.worth(text)):
+            for match in _pattern(rule.source).finditer(text):
+                if rule.form and not speakers.own_form(scene.message.text, scene.sentence.start):
+                    break
+                for candidate in _candidates(rule, match, scene):
+                    yield rule, candidate, _span(candidate.value, match)
 
 
 def _span(value: str, match: re.Match[str]) -> tuple[int, int]:
