@@ -13,7 +13,7 @@ from nitka.watch.engine import step, who
 from nitka.watch.lexicon import load, look
 from nitka.watch.memory import Memory
 from nitka.watch.normalise import clean
-from nitka.watch.observe import settled
+from nitka.watch.strength import settled
 from nitka.watch.tokens import tokenise
 from nitka.watch.types import Sighting
 
@@ -103,3 +103,43 @@ def test_a_thin_sighting_is_weak_until_another_of_its_flag_stands_beside_it():
     assert [s.strength for s in settled([thin, weak])] == [1, 1]
     assert [s.strength for s in settled([thin, other])] == [2, 2]
     assert max(s.strength for s in settled([thin, weak, weak])) == 2
+
+
+def test_weak_words_at_three_places_are_as_good_as_one_that_says_it():
+    one, two, three = (Sighting("ask_code", at, at + 3, 0, at, 1) for at in (0, 5, 10))
+    assert [s.strength for s in settled([one, two])] == [1, 1]
+    assert [s.strength for s in settled([one, two, two])] == [1, 1, 1]
+    assert [s.strength for s in settled([one, two, three])] == [2, 2, 2]
+
+
+def test_of_a_flag_that_is_usually_weak_three_places_are_not_enough():
+    meets = [Sighting("ask_meet", at, at + 3, 0, at, 1) for at in (0, 5, 10)]
+    assert {s.strength for s in settled(meets, usual={"ask_meet": 1})} == {1}
+
+
+def test_a_strong_phrase_that_nothing_bears_out_is_normal():
+    alone, other = Sighting("ask_code", 0, 9, 0, 0, 3), Sighting("ask_code", 4, 9, 0, 1, 1)
+    assert [s.strength for s in settled([alone], {"ask_code"})] == [2]
+    assert [s.strength for s in settled([alone])] == [3]
+    assert [s.strength for s in settled([alone, other], {"ask_code"})] == [3, 1]
+
+
+def test_a_part_that_rests_on_the_words_of_another_is_no_part_of_its_own():
+    """The one form names an office and a number with the same three words."""
+    levels = severities("fill out your name and social security number on this form")
+    assert levels.get("F02", "low") == "low"
+
+
+@pytest.mark.parametrize(("answer", "silent"), [("my mom says too much screen time", False), ("ok mom", True)])
+def test_the_mention_of_a_parent_silences_nothing_and_their_presence_does(answer, silent):
+    memory: Any = None
+    rules: set[str] = set()
+    for speaker, text in (
+        ("a", "you are so mature for your age"),
+        ("b", answer),
+        ("a", "don't tell your mom what we talk about, this is our secret"),
+    ):
+        parsed = parse(text, language="en", settings={"speaker": speaker}, memory=memory)
+        memory = json.loads(json.dumps(parsed.memory))
+        rules |= {alert.rule for alert in parsed.result.alerts}
+    assert ("G06" in rules) is not silent

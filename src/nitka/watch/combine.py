@@ -1,7 +1,8 @@
 """Combinations of flags into alerts. Knows no language and no text: only which flag was seen when, and by whom.
 
 Who says it decides. A suppressor put in by the caller or said by the other side silences; said by the side it
-protects, it lowers the severity one step, and only if it comes after everything the rule rests on. An unknown speaker
+protects, it lowers the severity one step, and only if it comes after everything the rule rests on. A weak one by the
+other side does nothing. An unknown speaker
 equals every speaker. At least one flag of a rule must be in this message. When order within an earlier message
 decides, it is taken as given: memory keeps messages, not positions.
 
@@ -10,10 +11,11 @@ chance. Two parts bear the rule's own severity if one of them is strong and none
 part makes up for a weak one. Two weak parts are low, all else is at most medium. Other flags of the same kind that the
 same person showed of late lift it one step.
 
-In long everyday talk any two themes meet, so where a doubt is left three things are asked. Direction: what one person
+In long everyday talk any two themes meet, so where a doubt is left four things are asked. Direction: what one person
 does to another is done by one of them; parts that come from both sides anyhow are low, even in a rule that takes them
 from anybody. One-sidedness: an innocent wording that both sides have used (both propose to meet, both tell of their
-work) is talk and does not count as a part. Nearness: parts that are all weak belong to each other only within a few
+work) is talk and does not count as a part. Words of its own: a part that rests on the words of another does not count
+either. Nearness: parts that are all weak belong to each other only within a few
 messages, and a weak one to another within some dozens.
 """
 
@@ -87,6 +89,12 @@ LOOSE = 60  # messages within which a weak part may still belong to one that is 
 TWO_WEAK, MORE_WEAK = 16, 24  # and weak ones to each other: a story may have five harmless messages between its turns
 _PAIR = 2  # groups; more of them say something together though each is weak
 _KINDS = (frozenset({"context", "rapport", "pressure", "channel"}), frozenset({"pretext", "control", "extract"}))
+
+
+def doings(kinds: Kinds) -> list[str]:
+    """The flags of what the acting side does: all that a rule's kinds know, but what the other side shows."""
+    mine = frozenset().union(*_KINDS)
+    return [flag for flag, kind in kinds.items() if kind.group in mine and kind.set_by == "A"]
 
 
 def _rank(severity: str) -> int:
@@ -252,12 +260,12 @@ def _severity(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
     if rule.adults and _adults(scene, actor):
         level -= 1
     hushed = _hushed(rule, scene, actor, parts)
-    level = min(level, 3) - hushed
+    level = min(level, 3)
     if peer and minor:
         level = min(level, _rank("high"))
     if max(part.span.last for part in parts) > NEAR:
         level = min(level, _rank("medium"))
-    level = min(level, _believed(rule, scene, actor, parts))
+    level = min(level, _believed(rule, scene, actor, parts)) - hushed
     return "" if hushed > 1 else SEVERITIES[max(0, level)]
 
 
@@ -265,13 +273,17 @@ def _believed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
     """The highest severity that the parts bear, by how much the words of each say."""
     groups = zip(rule.formula.groups, parts, strict=True)
     strengths = [_strength(group, part, rule, scene, actor) for group, part in groups]
+    doubled = _doubled(parts, strengths, scene)
+    if doubled and len(parts) - len(doubled) < _PAIR:
+        return _rank("low")
     said = sum(strengths) - NORMAL * len(parts)
     alone = len(parts) == 1  # then the words themselves must leave no doubt
     if said >= alone:
         return _rank("extreme")
     if alone:
         return _rank("medium" if said == 0 else "low")
-    telling = [s for s, part in zip(strengths, parts, strict=True) if s > WEAK or not _mutual(part, scene)]
+    counted = [part.flag not in doubled and not _mutual(part, scene) for part in parts]
+    telling = [s for s, own in zip(strengths, counted, strict=True) if s > WEAK or own]
     if not _together(telling, parts, scene, actor):
         return _rank("low")
     beside = _beside(rule, scene, actor)
@@ -279,6 +291,23 @@ def _believed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> 
         return _rank("extreme")
     said = sum(telling) - NORMAL * len(telling)
     return _rank("medium" if len(telling) > _PAIR or said + (beside >= _BESIDE) > -len(telling) else "low")
+
+
+def _doubled(parts: Sequence[Part], strengths: Sequence[int], scene: Scene) -> set[str]:
+    """Flags of parts that rest on words of this message on which a part that says more, or stands before, rests too:
+    "your social security number" is not an office and a number.
+    """
+    here = [
+        (part.flag, strength, scene.now[part.flag])
+        for part, strength in zip(parts, strengths, strict=True)
+        if part.span.first == 0 and part.flag in scene.now
+    ]
+    found: set[str] = set()
+    for i, (flag, strength, mine) in enumerate(here):
+        for other, stronger, theirs in here[i + 1 :]:
+            if flag != other and all(a.start < b.end and b.start < a.end for a in mine for b in theirs):
+                found.add(flag if strength < stronger else other)
+    return found
 
 
 def _mutual(part: Part, scene: Scene) -> bool:
@@ -348,8 +377,8 @@ def _hushed(rule: Rule, scene: Scene, actor: str, parts: tuple[Part, ...]) -> in
                     for p in parts
                 ):
                     lowered = 1
-            else:
-                return 4
+            elif span.strength > WEAK or who == CALLER:
+                return 4  # a weak one does nothing: "my mum says so" is no mother who reads along
     return lowered
 
 

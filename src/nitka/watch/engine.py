@@ -62,7 +62,9 @@ def build(book: RuleBook, languages: Mapping[str, Sequence[tuple[str, str]]], of
         for flag in rule.flags:
             by_flag.setdefault(flag, []).append(rule)
     kinds = Kinds(book.kinds)
-    patterns = observe.index((s.pattern for s in book.sources), book.vetoes, book.parents, kinds.strength, book.hushes)
+    patterns = observe.index(
+        (s.pattern for s in book.sources), book.vetoes, book.parents, kinds.strength, book.hushes, combine.doings(kinds)
+    )
     version = book.version + "".join(f"-{name}" for name in sorted(without))
     return Watch(
         kinds,

@@ -14,8 +14,9 @@ from nitka.watch.acts import AFTER, FIRST, act_of
 from nitka.watch.ages import MINOR, Age, ages
 from nitka.watch.clauses import Clause, Reading, Sentence
 from nitka.watch.memory import Antecedent
+from nitka.watch.strength import settled
 from nitka.watch.tokens import MARK, NUMBER, WORD
-from nitka.watch.types import MARKS_OF_STRENGTH, NORMAL, THIN, THIN_MARK, WEAK, Pattern, Sighting
+from nitka.watch.types import MARKS_OF_STRENGTH, NORMAL, THIN, THIN_MARK, Pattern, Sighting
 
 Keys = dict[str, tuple[int, int]]  # key -> its tokens
 REQUESTS = frozenset({"ask", "want", "tell", "joint", "invite"})
@@ -25,7 +26,6 @@ _OF_READER = frozenset({"ask", "tell", "q2", "do2", "did2", "invite"})
 _TOLD = frozenset({"#reader", "OR"})  # what is told of these without a full stop may be a question
 _LEADING = frozenset({"FILLER", "AND", "PLEASE", "GREETING", "YOUR"})
 _WISHES = ("NEED", "WANT", "GIVEME", "LET", "LETS")
-_BORNE = 2  # sightings of one flag in a message beyond which a thin phrase among them counts as any other
 _NAME = 3  # words of a name or a rank between an office and the pause after it
 _OF_SPEAKER = frozenset({"do1", "did1", "offer", "refuse"})
 _THIRD = frozenset({"HE", "SHE", "THEY", "HIS"})
@@ -43,6 +43,7 @@ class Index:
     after: frozenset[str] = frozenset()  # flags that some pattern wants the other side to have just shown
     usual: Mapping[str, int] = field(default_factory=dict)  # strength of a flag's idioms that state none
     hushes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # keys of a clause in which no idiom counts
+    doings: frozenset[str] = frozenset()  # flags of what the acting side does
 
 
 def index(
@@ -51,6 +52,7 @@ def index(
     parents: Mapping[str, Sequence[str]],
     usual: Mapping[str, int],
     hushes: Mapping[str, Iterable[str]],
+    doings: Iterable[str] = (),
 ) -> Index:
     """Index the patterns. Persons and things are the concepts under `person` and `topic`."""
     clause: dict[str, list[Pattern]] = {}
@@ -69,6 +71,7 @@ def index(
         frozenset(after),
         usual,
         {flag: frozenset(keys) for flag, keys in hushes.items()},
+        frozenset(doings),
     )
 
 
@@ -136,24 +139,9 @@ def observe(
         everything.update(wide)
     vetoes = patterns.vetoes
     found = [s for s in found if s.flag not in vetoes or vetoes[s.flag].isdisjoint(everything)]
-    found = settled(found)
+    found = settled(found, patterns.doings, patterns.usual)
     found.sort(key=lambda s: (s.order, s.flag))
     return found, mentions.last()
-
-
-def settled(found: list[Sighting]) -> list[Sighting]:
-    """Thin sightings made weak, or normal where the message shows their flag by another thin phrase or in two more
-    ways.
-    """
-    thin = {s.flag for s in found if s.strength == THIN}
-    if not thin:
-        return found
-    borne = set()
-    for flag in thin:
-        shown = [s for s in found if s.flag == flag]
-        if len(shown) > _BORNE or len({(s.start, s.end) for s in shown if s.strength == THIN}) > 1:
-            borne.add(flag)
-    return [s if s.strength else s._replace(strength=NORMAL if s.flag in borne else WEAK) for s in found]
 
 
 def clause_keys(reading: Reading, clause: Clause, before: str) -> tuple[Keys, str]:
