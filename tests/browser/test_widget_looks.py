@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from nitka.types import User
 from tests.browser.conftest import DESKTOP, PHONE
+from tests.browser.inspecting import violations
 from tests.browser.stage import Speaker
 from tests.browser.widget import Chat, Shop
 
@@ -36,10 +36,9 @@ WIDE = """(host) => {
 
 def grave(chat: Chat) -> list[str]:
     """What axe finds that is serious or critical."""
-    found: Any = Axe().run(chat.page).response["violations"]
     return [
         f"{one['id']}: {[node['html'][:200] for node in one['nodes']]}"
-        for one in found
+        for one in violations(chat.page)
         if one["impact"] in ("serious", "critical")
     ]
 
