@@ -6,16 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka.config import CHECKS, OPENAI, Serving, Settings
 from nitka.errors import BadInput
 from nitka.store.choose import choose_store
 from nitka.store.sqlite import SqliteStore
-
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
 
 TAIL = "cannot be used as it is."
 HOME = {"HOME": "/home/anna"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka import Nitka
@@ -20,9 +20,6 @@ from nitka.models.ports import ChatModel
 from nitka.testing import MemoryStore
 from nitka.tokens import exact
 from nitka.vault.roots import KeyRing, Ring
-
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
 
 Messages = list[dict[str, Any]]
 ROLES = {"u:": "user", "a:": "assistant", "s:": "system"}

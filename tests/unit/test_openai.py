@@ -16,9 +16,6 @@ from nitka.errors import BadInput, ModelError
 from nitka.models.openai import ANSWER_BYTES, LONGEST_WAIT, OpenAIChat
 from nitka.models.ports import ChatModel
 
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
-
 ASK = [{"role": "user", "content": "Тайна: marker-7391"}]
 KEY = "sk-secret-key"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}

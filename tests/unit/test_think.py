@@ -6,9 +6,6 @@ from hypothesis import strategies as st
 
 from nitka.models.think import HELD, ThinkFilter, strip_think
 
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
-
 CASES = {
     "no reasoning at all": "no reasoning at all",
     "<think>hm</think>Hello": "Hello",

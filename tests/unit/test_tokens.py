@@ -25,9 +25,6 @@ from nitka.tokens import (
 )
 from nitka.tokens import estimate as estimating
 
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
-
 bpe_openai = pytest.importorskip("bpe_openai", reason="the counts are compared with a real tokenizer")
 REAL: dict[str, Callable[[str], list[int]]] = {
     name: bpe_openai.get_encoding(name).encode_ordinary for name in ("o200k_base", "cl100k_base")

@@ -7,14 +7,10 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
 import numpy as np
-from hypothesis import settings
 
 from nitka.layers.recall import Index, Lemmas, Vocabulary, index, installed, passages, segment, with_vectors
 from nitka.models.embed import Vectors, unit
 from nitka.types import Message
-
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
 
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 

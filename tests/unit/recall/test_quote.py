@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka.layers.recall import Bearing, Vocabulary, Whole, installed, quote
 from nitka.layers.recall.quote import MARK
 from nitka.layers.recall.words import keys, terms
-
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
 
 TEXTS = st.lists(st.text(alphabet="abc .!?…\n。абв", min_size=1, max_size=60), min_size=1, max_size=8).map("".join)
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nitka.layers.recall import Whole, installed
 from nitka.layers.recall.words import STEM, fold, function_words, keys, language_of, terms, words
-
-settings.register_profile("unhurried", deadline=None)  # timing belongs in benchmarks
-settings.load_profile("unhurried")
 
 SCRIPTS = st.sampled_from(
     [
