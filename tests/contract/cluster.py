@@ -6,6 +6,7 @@ They listen on a socket in their own folder and nowhere else. PostgreSQL refuses
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -14,7 +15,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,10 @@ class Cluster:
         return f"postgresql:///{database}?host={hosts}&user=nitka"
 
     def init(self) -> None:
+        """Becomes a new server, by a copy: initdb takes ten times as long."""
+        subprocess.run(["cp", "-a", _template(self._binaries), self.data], check=True, timeout=SECONDS)
+
+    def init_anew(self) -> None:
         self._run("initdb", "--pgdata", self.data, "--auth=trust", "--username=nitka", "--encoding=UTF8", "--no-sync")
 
     def copy_of(self, primary: Cluster, slot: str) -> None:
@@ -137,6 +143,16 @@ class Cluster:
         account = _account()
         who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
         return {"cwd": self.folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}, **who}
+
+
+@cache
+def _template(binaries: Path) -> Path:
+    """What initdb makes, made once in a process and gone with it."""
+    held = ExitStack()
+    atexit.register(held.close)
+    cluster = held.enter_context(new_cluster(binaries))
+    cluster.init_anew()
+    return cluster.data
 
 
 @contextmanager

@@ -166,10 +166,12 @@ def upstream(script: Script) -> Iterator[str]:
     with Listening(("127.0.0.1", 0), type("Scripted", (Upstream,), {"script": script})) as listening:
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        yield f"http://127.0.0.1:{listening.server_port}/v1"
-        script.go.set()
-        listening.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}/v1"
+        finally:
+            script.go.set()
+            listening.shutdown()
+            thread.join()
 
 
 def http_client(**options: Any) -> httpx.Client:

@@ -19,7 +19,7 @@ PATH = "/v1/chat/completions"
 @pytest.fixture
 def store() -> Iterator[PostgresStore]:
     with server() as databases:
-        yield PostgresStore(databases.new(), wait=3, size=CONNECTIONS, database_clock=False)
+        yield PostgresStore(databases.new(), wait=20, size=CONNECTIONS, database_clock=False)
 
 
 @pytest.mark.slow
