@@ -38,7 +38,7 @@ _RU_STEMS = (
 )  # fmt: skip
 _SCALE = (
     (re.compile(r"hundred"), 100),
-    (re.compile(r"thousand|grand|тысяч(?:а|и|у|ей|ам|ами)?|тыщ(?:а|и|у)?|тыс|т\.?р"), 1_000),
+    (re.compile(r"thousand|grand|тысяч(?:а|и|у|ей|ам|ами|ах)?|тыщ(?:а|и|у)?|тыс|т\.?р"), 1_000),
     (re.compile(r"million|mln|миллион(?:а|ов|у|ом)?|млн"), 1_000_000),
 )
 _RU = tuple((re.compile(pattern), value) for pattern, value in _RU_STEMS)
@@ -46,7 +46,7 @@ _ANY_RU = re.compile("|".join(pattern for pattern, _ in _RU_STEMS))
 
 _SCALES = {
     "en": r"hundred|thousand|grand|million|mln",
-    "ru": r"тысяч(?:а|и|у|ей|ам|ами)?|тыщ(?:а|и|у)?|тыс\.?|миллион(?:а|ов|у|ом)?|млн",
+    "ru": r"тысяч(?:а|и|у|ей|ам|ами|ах)?|тыщ(?:а|и|у)?|тыс\.?|миллион(?:а|ов|у|ом)?|млн",
 }
 _WORDS = {
     "en": "|".join(sorted(_EN, key=len, reverse=True)),

@@ -250,9 +250,15 @@ def about(match: re.Match[str], scene: Scene) -> str | None:
     if groups.get("me") is not None:
         return USER
     if not any(groups.get(name) for name in ("o", "s")):
-        return None if _has_subject(match, scene) else USER
+        return None if _has_subject(match, scene) or _concerns(match, scene) else USER
     person = _said_of(groups, match, scene)
     return None if person is None or person is _YOU or person.is_pet else person.label
+
+
+def _concerns(match: re.Match[str], scene: Scene) -> bool:
+    """Whether a person, in whatever case, stands before what is spoken of in its clause: "жене снова можно"."""
+    clause, at = scene.sentence.clause_at(match.start()), match.start("v") if "v" in match.re.groupindex else -1
+    return any(clause.start <= one.start <= at and not one.person.is_pet for one in scene.mentions)
 
 
 def _has_subject(match: re.Match[str], scene: Scene) -> bool:

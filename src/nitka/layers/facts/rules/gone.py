@@ -22,7 +22,7 @@ from nitka.layers.facts.model import Candidate
 from nitka.layers.facts.rules import engine, people, russian
 from nitka.layers.facts.rules.engine import Scene
 from nitka.layers.facts.rules.macros import expanded
-from nitka.layers.facts.rules.modality import senses
+from nitka.layers.facts.rules.modality import denied, senses
 from nitka.layers.facts.rules.needs import Index, key_of, packaged
 from nitka.layers.facts.slots import within
 
@@ -144,6 +144,9 @@ def _ended(entry: _Entry, match: re.Match[str], scene: Scene, facts: Sequence[Ca
     about = engine.about(match, scene) if not senses(scene.reaches, match.start()) & entry.barred else None
     if about is None:
         return
+    clause = scene.sentence.clause_at(match.start())
+    if entry.by == "either" and denied(scene.sentence.text[clause.start : match.start("v")]):
+        return
     mine = [fact for fact in facts if name_key(fact.about) == name_key(about) and _may_end(entry, fact)]
     at, words = match.groupdict().get("at"), match.groupdict().get("v")
     if at and not any((_words(at) | _words(russian.nominative(at))) & _words(fact.value) for fact in mine):
@@ -215,8 +218,9 @@ def _agrees(words: str, fact: Candidate, by: str) -> bool:
     said, own = _words(words), _words(fact.value)
     if not said or not own:
         return False
-    if by == "doing":
-        return all(any(_one_doing(word, other) for other in own) for word in said)
+    doing = by in ("doing", "either") and all(any(_one_doing(word, other) for other in own) for word in said)
+    if doing or by == "doing":
+        return doing
     if by == "food" and fact.slot == "diet":
         return bool(said & _forbidden(fact.value))
     if by == "whole":

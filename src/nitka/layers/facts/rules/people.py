@@ -349,13 +349,10 @@ def _known(text: str, cast: Sequence[Person]) -> list[Mention]:
         first = person.name.split()[0] if person.name else ""
         if len(first) < 2:
             continue
-        stem = first if first[0] < "Ѐ" or len(first) < 4 else first[:-1]
-        pattern = (
-            rf"(?<!\w){re.escape(stem)}(?:['’]s)?(?!\w)"
-            if stem == first
-            else rf"(?<!\w){re.escape(stem)}[а-яё]{{0,3}}(?!\w)"
-        )
-        for match in re.finditer(pattern, text):
+        short = len(first) < 4
+        stem = first if first[0] < "Ѐ" or (short and first[-1] not in "ая") else first[:-1]
+        ending = "(?:['’]s)?" if stem == first else "(?:[аяеуюиы]|[оеё][йю])" if short else "[а-яё]{0,3}"
+        for match in re.finditer(rf"(?<!\w){re.escape(stem)}{ending}(?!\w)", text):
             whole = re.sub(r"['’]s$", "", match.group())
             out.append(Mention(match.start(), match.start() + len(whole), person, subject=whole == first))
     return out

@@ -43,7 +43,7 @@ _ANNOUNCES = re.compile(
     """
 )
 
-_FIELD = re.compile(r"[^\w\n]*(?P<label>[^\W\d_][\w ’'./-]{1,30}?) ?[:—–=] ?\S")
+_FIELD = re.compile(r"[^\w\n]*(?P<label>[^\W\d_][\w ’'./-]{1,30}?)(?: ?[:—–=] ?| - )\S")
 _PERSONAL = re.compile(
     r"""(?ix) (?:(?:my|full|first|given|last|family|middle|home|current|job|marital|postal|phone|mobile|e-?mail)[ ])*
     (?:name|surname|patronymic|age|gender|sex|pronouns|birthday|birth[ ]?date|date[ ]of[ ]birth|d\.?o\.?b\.?|born

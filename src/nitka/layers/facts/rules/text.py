@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from nitka.layers.facts.rules import speakers
+from nitka.layers.facts.rules import russian, speakers
 
 HIDDEN = "\ufffc"
 MESSAGE_CHARS = 4_000
@@ -188,7 +188,7 @@ def _without_rest(match: re.Match[str]) -> str:
 def _is_name(quoted: str) -> bool:
     """Whether a quotation is a short name; what speaks of "me" is somebody's statement."""
     inner = quoted[1:-1].strip()
-    if _OWN_WORD.search(inner):
+    if _OWN_WORD.search(inner) or any(russian.is_a(word, "VERB", "1per") for word in inner.split()):
         return False
     short = 0 < len(inner) <= 40 and len(inner.split()) <= 4 and not re.search(r"[.!?,:;\n]", inner)
     return short and (inner[0].isupper() or inner[0].isdigit())
