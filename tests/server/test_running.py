@@ -147,21 +147,46 @@ def ask(server: Server, key: str, **more: object) -> httpx.Response:
     )
 
 
-def test_a_key_is_made_used_listed_and_revoked(command: Command) -> None:
+def converse(server: Server, key: str, script: Script) -> None:
+    """Six turns, each of which finds those before it, whichever worker answers."""
+    script.answer = lambda body: says(f"{len(body['messages'])}")
+    with client(server, key) as library:
+        for turn in range(6):
+            answer = library.chat.completions.create(
+                model="m",
+                messages=[{"role": "user", "content": f"turn {turn}"}],
+                user="anna",
+                metadata={"session_id": "s"},
+            )
+            assert answer.choices[0].message.content == str(2 * turn + 1)
+
+
+def test_keys_are_made_used_listed_and_revoked(command: Command) -> None:
+    """The first start makes one and tells it once, whatever is started or made later."""
+    with command.serve("--make-key") as server:
+        first = server.stop().strip()
+    assert first.startswith("nk_")
+    assert first not in server.log.read_text()
     key = command.run("keys", "create", "--tenant", "shop", "--scope", "turns", "--name", "till 4", "--days", "30")
     assert key.startswith("nk_")
-    with command.serve() as server:
+    with command.serve("--make-key") as server:
+        assert ask(server, first).status_code == 200
         assert ask(server, key).status_code == 200
         listed = command.run("keys", "list")
+        assert len(listed.splitlines()) == 2
         assert "shop" in listed
         assert "till 4" in listed
         assert key not in listed
         assert key.removeprefix("nk_")[:12] not in listed
-        command.run("keys", "revoke", listed.split()[0])
+        till, other = sorted(listed.splitlines(), key=lambda line: "till 4" not in line)
+        command.run("keys", "revoke", till.split()[0])
         until = time.monotonic() + 30
         while ask(server, key).status_code != 401:
             assert time.monotonic() < until
             time.sleep(0.5)
+        assert ask(server, first).status_code == 200
+        assert server.stop() == ""
+    command.run("keys", "revoke", other.split()[0])
     assert command.run("keys", "list") == ""
     assert "no API key" in command.run("keys", "revoke", "abc", code=1)
 
@@ -171,17 +196,6 @@ def test_a_widgets_key_needs_its_pages(command: Command) -> None:
     made = command.run("keys", "create", "--scope", "widget", "--origin", "https://shop.example").splitlines()
     assert [line[:3] for line in made] == ["pk_", "ws_"]
     assert made[1] not in command.run("keys", "list")
-
-
-def test_the_first_start_makes_a_key_and_tells_it_once(command: Command, script: Script) -> None:
-    with command.serve("--make-key") as server:
-        key = server.stop().strip()
-    assert key.startswith("nk_")
-    assert key not in server.log.read_text()
-    with command.serve("--make-key") as server:
-        assert ask(server, key).status_code == 200
-        assert server.stop() == ""
-    assert len(command.run("keys", "list").splitlines()) == 1
 
 
 def test_nothing_that_was_sent_is_printed(command: Command) -> None:
@@ -204,12 +218,16 @@ def test_nothing_that_was_sent_is_printed(command: Command) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_open_answers_end_before_the_server_does(command: Command, script: Script, workers: str) -> None:
-    script.answer = lambda body: says("One two three four five six seven eight.")
-    script.hold = 4
+def test_workers_serve_one_conversation_and_end_after_their_open_answers(
+    command: Command, script: Script, workers: str
+) -> None:
     key = command.key()
     said: list[str] = []
     with command.serve("--workers", workers, "--grace", "60") as server:
+        converse(server, key, script)
+        script.answer = lambda body: says("One two three four five six seven eight.")
+        script.hold = 4
+        script.asked.clear()
         reading = threading.Thread(target=lambda: said.append(ask(server, key, stream=True).text))
         reading.start()
         until = time.monotonic() + SECONDS
@@ -249,21 +267,6 @@ def test_a_killed_server_has_written_nothing_of_an_open_turn(command: Command, s
     with command.serve() as server:
         ask(server, key)
         assert len(script.last["messages"]) == 3
-
-
-def test_two_workers_serve_one_conversation(command: Command, script: Script) -> None:
-    script.answer = lambda body: says(f"{len(body['messages'])}")
-    key = command.key()
-    with command.serve("--workers", "2") as server:
-        with client(server, key) as library:
-            for turn in range(6):
-                answer = library.chat.completions.create(
-                    model="m",
-                    messages=[{"role": "user", "content": f"turn {turn}"}],
-                    user="anna",
-                    metadata={"session_id": "s"},
-                )
-                assert answer.choices[0].message.content == str(2 * turn + 1)
 
 
 def test_a_wrong_key_file_is_one_line_and_not_a_traceback(command: Command) -> None:
