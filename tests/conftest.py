@@ -12,6 +12,17 @@ from hypothesis import settings
 settings.register_profile("nitka", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("nitka")
 
+ALONE = Path(__file__).parent / "acceptance"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: whoever shares the files out has the small ones left to even out the end."""
+    astray = [item.nodeid for item in items if item.get_closest_marker("alone") and ALONE not in item.path.parents]
+    if astray:
+        raise pytest.UsageError(f"`make tests` looks for tests that are marked alone in {ALONE} only: {astray}")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
 
 @pytest.fixture
 def anyio_backend() -> str:

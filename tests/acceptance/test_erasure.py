@@ -23,7 +23,7 @@ from nitka.vault.keychain import Keychain
 from nitka.vault.roots import KeyRing
 from nitka.vault.rotate import rotate
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 LIMITS = Limits(window=4, summary_tokens=100_000, wait_seconds=5)
 SLICE = 20

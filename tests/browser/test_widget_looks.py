@@ -15,6 +15,8 @@ from tests.browser.inspecting import violations
 from tests.browser.stage import Speaker
 from tests.browser.widget import Chat, Shop
 
+pytestmark = pytest.mark.slow
+
 ANSWER = (
     "# Order\n\n**On its way**, see [the page](https://a.example).\n\n1. one\n2. two\n\n> so\n\n`code`\n\n```\nx\n```\n"
 )

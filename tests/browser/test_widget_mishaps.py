@@ -11,6 +11,8 @@ from nitka.types import User
 from tests.browser.stage import Line, Speaker
 from tests.browser.widget import Chat, Shop
 
+pytestmark = pytest.mark.slow
+
 STORY = "Once upon a time there was a thread. It was long and red. It never broke."
 SET_UP = "This chat is not set up for this page."
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from nitka.types import User
 from tests.browser.stage import Speaker
 from tests.browser.widget import Chat, Shop
 from tests.server.stage import Stage
+
+pytestmark = pytest.mark.slow
 
 
 def sign_in(chat: Chat, token: str) -> None:

@@ -12,6 +12,8 @@ from nitka.types import User
 from tests.browser.stage import Speaker
 from tests.browser.widget import Chat, Shop
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "<img src=x onerror=window.hacked=1>",
     "<script>window.hacked=1</script>",

@@ -6,11 +6,14 @@ import re
 import time
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from nitka.types import User
 from tests.browser.stage import Line, Speaker
 from tests.browser.widget import Chat, Shop
+
+pytestmark = pytest.mark.slow
 
 STORY = "Once upon a time there was a thread. It was long and red. It never broke."
 

@@ -27,7 +27,7 @@ from tests.contract.databases import WHY, Databases
 from tests.contract.making import ANNA, BORIS, HOME, KEY, LIFE, body, scope, session, start, turn, write
 from tests.contract.postgres_making import connect, opened
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture

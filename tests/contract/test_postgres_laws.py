@@ -13,6 +13,8 @@ from tests.contract.databases import Databases
 from tests.laws.test_conversation import Conversations
 from tests.laws.world import World
 
+pytestmark = pytest.mark.slow
+
 
 class OnPostgres(Conversations):
     """Each course of events begins on a database without rows."""

@@ -23,6 +23,8 @@ from nitka import Forgotten, KeyReused, Nitka, Receipt, Reply, StoreError
 from nitka.testing import FaultyStore
 from tests.laws.world import World
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 USERS = ("anna", "борис")
 SESSIONS = ("s", "т")

@@ -20,7 +20,7 @@ from nitka.tokens import exact
 from nitka.types import Line, Proposal
 from tests.acceptance.cases.stage import Measured, Stage, asked, fact, facts_shown, known, lay, reader, said, whole
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PLAIN = Limits(window=12)
 

@@ -18,7 +18,7 @@ from nitka.tokens import Counter, count_message, count_messages, count_tools, es
 from nitka.types import Proposal
 from tests.acceptance.cases.stage import Stage, asked, check_valid, echo, lay, said, whole
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 EXACT = exact()
 COUNTERS = [EXACT, estimate()]

@@ -18,7 +18,7 @@ from nitka.testing import FakeModel
 from nitka.tokens import estimate, exact
 from tests.acceptance.cases.stage import Stage, asked, check_valid, lay, said, whole
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 EXACT = exact()
 
