@@ -214,7 +214,7 @@ def _only_a_joke(scene: Scene) -> bool:
 
 
 def _last_question(text: str) -> str:
-    asked = [part.text for part in sentences(text[-600:]) if part.asks]
+    asked = [part.text for part in sentences(text[-600:]) if part.asks] if "?" in text[-600:] else []
     return asked[-1] if asked else ""
 
 

@@ -330,7 +330,9 @@ def _several_pattern(words: str, name: str) -> str:
 
 def _several(text: str) -> list[Mention]:
     """Names given in one breath: "two dogs, Bruno and Daisy"."""
-    out = []
+    out: list[Mention] = []
+    if not any(joint in text.casefold() for joint in (" and ", " и ")):
+        return out
     for pattern, word, slot in _table().several:
         for match in pattern.finditer(text):
             before = text[: match.start()]
