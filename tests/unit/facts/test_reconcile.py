@@ -327,7 +327,7 @@ def test_what_is_said_and_taken_back_in_one_row_is_gone() -> None:
     assert live(reconcile((), [said, back], [message])) == set()
 
 
-@given(PROPOSALS, st.dictionaries(st.integers(0, 10), st.integers(2, 2_500_000)), st.integers(0, 99))
+@given(PROPOSALS, st.dictionaries(st.integers(0, 10), st.integers(AHEAD.days + 1, 2_500_000)), st.integers(0, 99))
 @settings(deadline=None)
 def test_a_row_from_the_future_blocks_no_slot_and_is_dated_once_and_for_all(
     drawn: Drawn, ahead: dict[int, int], seed: int

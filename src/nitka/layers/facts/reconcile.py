@@ -14,7 +14,7 @@ Rules:
 * A row that takes a value back and states another has changed it: whatever is said of the old one, the new one stands.
 * A value that is not the rules' own must be borne out by the row, or it is refused as invented; a statement that names
   what the row does not gives way to the value.
-* A row that claims a time more than a day ahead (a wrong clock) dates nothing (`not_ahead`): newer words override it.
+* A row that claims a time more than a year ahead (no clock is that wrong) dates nothing (`not_ahead`): newer words override it.
 * What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
@@ -40,8 +40,9 @@ from nitka.layers.facts.slots import Category, category_of, is_many, is_slot, op
 from nitka.types import Message
 
 VALUE_CHARS, STATEMENT_CHARS, QUOTE_CHARS, ABOUT_CHARS = 300, 500, 1_000, 120
-AHEAD = timedelta(days=1)
-"""How far ahead of the learner's clock a row may be, as one that was imported."""
+AHEAD = timedelta(days=366)
+"""How far ahead of the learner's clock a row may be: a clock may be wrong by days, an import by a time zone, and a row
+of the year 9999 is of neither."""
 PAST_KEPT = 20
 """Past values a fact keeps, the newest."""
 BY_HAND = -1
