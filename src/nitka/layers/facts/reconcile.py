@@ -14,7 +14,8 @@ Rules:
 * A row that takes a value back and states another has changed it: whatever is said of the old one, the new one stands.
 * A value that is not the rules' own must be borne out by the row, or it is refused as invented; a statement that names
   what the row does not gives way to the value.
-* A row that claims a time more than a year ahead (no clock is that wrong) dates nothing (`not_ahead`): newer words override it.
+* A row that claims a time more than a year ahead (no clock is that wrong) dates nothing (`not_ahead`): newer words
+  override it.
 * What the caller says was forgotten is not taught again; excluded categories and secrets are never written.
 
 Changes name proposals by their position and never quote a text.
