@@ -39,6 +39,11 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
+LOOK = 0.2
+"""Seconds. Python acts on a signal between two steps of the main thread: one that comes just as that falls asleep, or
+to another thread, does not wake it."""
+
+
 class _AsyncIterator(Protocol[T_co]):
     """What both an async generator and a stream can do."""
 
@@ -76,6 +81,8 @@ class _Worker:
         self._check()
         try:
             self._loop.call_soon_threadsafe(start)
+            while not wait([result], timeout=LOOK).done:
+                pass
             return result.result()
         except BaseException:
             while not result.done():

@@ -59,7 +59,8 @@ def test_ctrl_c_at_the_prompt_drops_the_line_only(terminal: Any) -> None:
     chat = terminal()
     chat.until_prompt()
     chat.type("half a li")
-    time.sleep(0.2)
+    chat.until("half a li")
+    time.sleep(0.2)  # until it waits for more
     chat.process.send_signal(signal.SIGINT)
     assert "Ctrl-D" in chat.until_prompt()
     chat.type("/quit\n")

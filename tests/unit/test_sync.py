@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
@@ -212,6 +213,29 @@ def test_ctrl_c_at_any_moment_meets_no_running_work(after: float) -> None:
                 for _ in pieces:
                     pass
             assert [m.text for m in it.history("anna", f"s{n}")] in ([], ["hi", "begun"])
+
+
+def test_ctrl_c_is_heard_while_a_wait_is_asleep() -> None:
+    """A signal that another thread took, or that came just before the main one fell asleep, wakes nobody."""
+    cancelled = threading.Event()
+
+    async def asleep() -> None:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    def interrupt() -> None:
+        time.sleep(0.3)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    taker = threading.Thread(target=interrupt)
+    taker.start()
+    with pytest.raises(KeyboardInterrupt):
+        sync._worker().run(asleep)
+    taker.join()
+    assert cancelled.is_set()
 
 
 def test_what_was_opened_before_a_fork_is_refused_after_it() -> None:
