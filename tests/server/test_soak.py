@@ -13,7 +13,7 @@ MB_A_MINUTE = [(float(second), 300 + second / 60) for second in range(0, 400, 5)
 @pytest.mark.slow
 def test_the_laws_hold_while_everything_happens_at_once() -> None:
     """On PostgreSQL where there is one; `make soak` takes both stores, and ten minutes for each."""
-    outcome = soak(Plan(seconds=5, people=6, pause=0.1, kill=1.5), "postgres" if binaries() else "sqlite")
+    outcome = soak(Plan(seconds=5, people=6, workers=3, pause=0.1, kill=1.5), "postgres" if binaries() else "sqlite")
     assert outcome.ended["SIGTERM"] and outcome.ended["SIGKILL"]
     assert outcome.done.total() > 20 and outcome.kept["messages"] > 0
     assert outcome.growth is None, "too short to be judged"
