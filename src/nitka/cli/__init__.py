@@ -21,7 +21,8 @@ def main(args: list[str] | None = None) -> None:
 
 def _code(args: list[str] | None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        cast(Any, stream).reconfigure(errors="replace")  # bytes that are no text, letters the terminal cannot show
+        if stream is not None:  # closed
+            cast(Any, stream).reconfigure(errors="replace")  # bytes that are no text, letters the terminal cannot show
     words = sys.argv[1:] if args is None else args
     if words[:1] and words[0] in WATCH_COMMANDS:
         from nitka.watch.cli import main as watch  # one message is answered in a fraction of a second without the rest

@@ -23,9 +23,12 @@ def load(folder: str | Path | None = None, off: Iterable[str] = ()) -> Watch:
     """
     own = None if folder is None else Path(folder)
     book, languages = rule_book(own)
-    unknown = sorted(set(off) - book.rules.keys())
+    if isinstance(off, str):
+        raise RuleError("off", "a string", 'a list of ids of rules: ["F11"]')
+    off = tuple(off)
+    unknown = sorted({str(one)[:40] for one in off if one not in book.rules})
     if unknown:
-        raise RuleError("off", f"{len(unknown)} unknown rules", "ids of rules")
+        raise RuleError("off", f"no rule of that id: {' '.join(unknown)}", f"{' '.join(sorted(book.rules))}")
     return build(book, languages, off)
 
 
@@ -42,7 +45,7 @@ def rule_book(own: Path | None = None) -> tuple[RuleBook, dict[str, list[tuple[s
     languages = _languages(package / "languages")
     if own is not None:
         if not own.is_dir():
-            raise RuleError("folder", "no folder", "a folder of rules")
+            raise RuleError(str(own), "no folder", "a folder of rules")
         packaged = book.version
         add(book, texts(own))
         book.version = f"{packaged}+{own.name}" if book.version == packaged else f"{packaged}+{book.version}"
@@ -54,7 +57,26 @@ def rule_book(own: Path | None = None) -> tuple[RuleBook, dict[str, list[tuple[s
 def texts(folder: Traversable) -> list[Text]:
     """The `.txt` and `.toml` files of a folder, by name."""
     names = sorted((f for f in folder.iterdir() if f.name.endswith((".txt", ".toml"))), key=lambda f: f.name)
-    return [Text(f.name, f.read_text(encoding="utf-8")) for f in names]
+    return [Text(f.name, _text(f, f.name)) for f in names]
+
+
+def _text(file: Traversable, name: str) -> str:
+    """A file of rules or words. Raises `RuleError` where it is no file, too large or not UTF-8."""
+    if not file.is_file():
+        raise RuleError(name, "no ordinary file", "a text file")
+    with file.open("rb") as opened:
+        found = opened.read(_MOST + 1)
+    if len(found) > _MOST:
+        raise RuleError(name, "a larger file", f"at most {_MOST} bytes")
+    try:
+        return found.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise RuleError(name, f"no UTF-8 at byte {error.start}", "UTF-8") from None
+
+
+def unread(own: Path | None) -> list[Path]:
+    """Folders `languages/<code>/words` of one's own: what `tools/build.py` reads for the package, and nobody here."""
+    return sorted(own.glob("languages/*/words")) if own else []
 
 
 def _languages(folder: Traversable) -> dict[str, list[tuple[str, str]]]:
@@ -63,5 +85,5 @@ def _languages(folder: Traversable) -> dict[str, list[tuple[str, str]]]:
         for code in sorted(folder.iterdir(), key=lambda f: f.name):
             forms = code / "forms.txt"
             if forms.is_file():
-                found[code.name] = [(f"{code.name}/forms.txt", forms.read_text(encoding="utf-8"))]
+                found[code.name] = [(f"{code.name}/forms.txt", _text(forms, f"{code.name}/forms.txt"))]
     return found

@@ -71,6 +71,8 @@ def parse(
     `WatchError`.
     """
     watch = watch or default()
+    if not isinstance(text, str):
+        raise WatchError("text", kind(text), "a string")
     return _parse(watch, text, codes_of(language, watch), _settings(settings), memory, whole=True)
 
 
@@ -167,6 +169,8 @@ def merge(memories: Iterable[Mapping[str, Any] | None], *, watch: Watch | None =
     Associative, commutative and idempotent. Raises `WatchError` with the index of a malformed memory.
     """
     watch = watch or default()
+    if isinstance(memories, (str, bytes, Mapping)) or not isinstance(memories, Iterable):
+        raise WatchError("memories", kind(memories), "a list of memories")
     read = [wire_memory.load(m, watch.kinds, f"memories[{i}]") for i, m in enumerate(memories)]
     return wire_memory.dump(memory.join(read, watch.kinds), watch.kinds)
 
@@ -293,8 +297,10 @@ def _entity(one: Entity, places: _Places, wanted: Settings) -> dict[str, Any]:
 
 def merge_json(body: Mapping[str, Any], *, watch: Watch | None = None) -> dict[str, Any]:
     """Answer `/memory/merge`: `{"memories": [...]}` in, `{"memory": {...}}` out."""
-    if not isinstance(body, Mapping) or not isinstance(body.get("memories"), list):
-        raise WatchError("memories", "no array", "an array of memories")
+    if not isinstance(body, Mapping):
+        raise WatchError("body", kind(body), 'an object {"memories": [...]}')
+    if not isinstance(body.get("memories"), list):
+        raise WatchError("memories", kind(body.get("memories")), "an array of memories")
     return {"memory": merge(body["memories"], watch=watch)}
 
 

@@ -60,6 +60,9 @@ class Settings(NamedTuple):
 
 
 NOBODY = Who()
+OLDEST = 129
+MOST_COUNT = (1 << 53) - 1  # what every client's numbers hold
+_OF_SPEAKER = {"id", "age", "role"}
 _USUAL = {"state", "memory", "speaker"}  # what nearly every request holds, and no more
 
 
@@ -121,8 +124,8 @@ def _choice(value: Mapping[str, Any], name: str, allowed: tuple[str, ...], path:
 
 def _count(value: Mapping[str, Any], name: str, path: str) -> int:
     found = value.get(name, 0)
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 1 << 53:
-        raise WatchError(f"{path}.{name}", kind(found), "a whole number from 0")
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST_COUNT:
+        raise WatchError(f"{path}.{name}", kind(found), f"a whole number from 0 to {MOST_COUNT}")
     return found
 
 
@@ -144,10 +147,12 @@ def _speaker(value: object, path: str) -> Who:
         return who(value)
     if not isinstance(value, Mapping):
         raise WatchError(path, kind(value), 'a string or {"id", "age", "role"}')
+    if not value.keys() <= _OF_SPEAKER:
+        raise WatchError(path, "an unknown key", " ".join(sorted(_OF_SPEAKER)))
     identity = _string(value, "id", path)
     age, role = value.get("age"), value.get("role") or ""
-    if age is not None and (isinstance(age, bool) or not isinstance(age, int) or not 0 <= age < 130):
-        raise WatchError(f"{path}.age", kind(age), "a whole number of years")
+    if age is not None and (isinstance(age, bool) or not isinstance(age, int) or not 0 <= age <= OLDEST):
+        raise WatchError(f"{path}.age", kind(age), f"a whole number of years from 0 to {OLDEST}")
     if role not in ROLES:
         raise WatchError(f"{path}.role", kind(role), " ".join(ROLES).strip())
     return who(identity, age=age, role=role)

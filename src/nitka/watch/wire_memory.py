@@ -32,6 +32,7 @@ CODES = {
     "ORG": "organization",
     "ROLE": "role",
 }
+CALLER_ONLY = ("aggressive_crime_scan", "game_violence_ok")  # without a code; only a caller puts them in
 MOST_ENTRIES, MOST_BYTES = 64, 16 * 1024
 _KEYS = ("flags", "antecedents", "assign", "x")
 _KNOWN = frozenset(_KEYS)
