@@ -31,10 +31,10 @@ types: $(READY)
 architecture: $(READY)
 	$(BIN)/lint-imports
 
-# Four at a time, on two processors too: tests of processes wait more than they work. A file goes to one of them, in
+# Three at a time, on two processors too: tests of processes wait more than they work. A file goes to one of them, in
 # the order of tests/conftest.py: what its tests share is made once.
 tests: $(READY)
-	$(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m 'not alone'
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m 'not alone'
 	$(BIN)/pytest -q -m alone tests/acceptance
 
 format: $(READY)
