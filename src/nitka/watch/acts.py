@@ -278,11 +278,13 @@ def _infinitive(reading: Reading, clause: Clause, place: int, before: str, negat
 
 
 _GOVERNORS = ("CAN", "MUST", "NEED", "WANT", "WILL", "LET", "LETS", "TRY", "NONEED", "FORBIDDEN", "ASKING", "GIVEME")
+_NEAR = 24  # tokens looked at for the governing word
 
 
 def _governor(reading: Reading, clause: Clause, place: int) -> tuple[int, str, str] | None:
-    near = sorted(range(clause.start, clause.end), key=lambda i: (abs(i - place), i > place))
-    for index in near[:24]:
+    around = range(max(clause.start, place - _NEAR), min(clause.end, place + _NEAR + 1))
+    near = sorted(around, key=lambda i: (abs(i - place), i > place))
+    for index in near[:_NEAR]:
         for hit in reading.at[index]:
             if hit.concept in _GOVERNORS:
                 return index, hit.form, hit.concept

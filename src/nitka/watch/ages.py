@@ -54,8 +54,8 @@ def ages(reading: Reading, clause: Clause) -> list[Age]:
     """Each age that the speaker gives as their own or as the reader's in this clause, and numbers that stand alone."""
     found = []
     after = clause.start
-    for place in reading.numbers:
-        if after <= place < clause.end:
+    for place in reading.numbers_in(clause.start, clause.end):
+        if after <= place:
             value, after = number_at(reading, place)
             if value in MINOR or value in ADULT:
                 subject = _owner(reading, clause, place, after)

@@ -2,11 +2,13 @@
 
 A clause holds one predicate with what belongs to it. Commas, dashes and conjunctions are only candidates: a piece
 without a predicate of its own ("please", "at the school gate") goes to the clause before it, so word order and
-punctuation matter little.
+punctuation matter little. No clause is longer than `LONGEST` tokens: what looks through a clause from each of its
+words stays linear in the text.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ _OPEN = {"«": "»", "“": "”", "„": "“", '"': '"'}
 _TOP = frozenset("com org net info ru рф example uk de io me shop site online xyz top app biz link club live".split())
 _BRIEF = 3  # words
 _SHORT = 7  # tokens
+LONGEST = 128  # tokens of a clause; people write no longer ones
 _JOINING = frozenset({"AND", "IF", "THAT"})
 _SUBJECTS = frozenset({"I", "YOU", "WE", "THEY", "HE", "SHE"})
 
@@ -36,6 +39,18 @@ class Reading(NamedTuple):
     numbers: Sequence[int]  # tokens that are numbers, in digits or words
     framed: bool  # some word says that something is retold
     links: tuple[int, ...] = ()  # tokens that are, or begin, the end of a web address
+
+    def numbers_in(self, start: int, end: int) -> Sequence[int]:
+        """The numbers among the tokens `[start, end)`."""
+        return _among(self.numbers, start, end)
+
+    def links_in(self, start: int, end: int) -> Sequence[int]:
+        """The links among the tokens `[start, end)`."""
+        return _among(self.links, start, end)
+
+
+def _among(places: Sequence[int], start: int, end: int) -> Sequence[int]:
+    return places[bisect_left(places, start) : bisect_left(places, end)] if places else ()
 
 
 class Clause(NamedTuple):
@@ -244,7 +259,12 @@ def _bounds(reading: Reading, sentence: Sentence) -> list[tuple[int, int]]:
         start = cut
     if start < sentence.end:
         pieces.append((start, sentence.end))
-    return _merge(reading, pieces)
+    return [part for piece in _merge(reading, pieces) for part in _parts(*piece)]
+
+
+def _parts(start: int, end: int) -> list[tuple[int, int]]:
+    """A piece cut so that none is longer than `LONGEST`."""
+    return [(at, min(at + LONGEST, end)) for at in range(start, end, LONGEST)]
 
 
 def _merge(reading: Reading, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -206,9 +206,8 @@ def _features(keys: Keys, reading: Reading, clause: Clause) -> None:
     _persons(keys)
     if clause.question or (clause.open and not _TOLD.isdisjoint(keys) and "#self" not in keys and "#if" not in keys):
         keys["#maybe"] = here
-    for place in reading.links:
-        if clause.start <= place < clause.end:
-            keys["#link"] = (place, place + 1)
+    for place in reading.links_in(clause.start, clause.end):
+        keys["#link"] = (place, place + 1)
     _nominal(keys, reading, clause)
     _numbers(keys, reading, clause)
 
@@ -251,14 +250,15 @@ def _nominal(keys: Keys, reading: Reading, clause: Clause) -> None:
 
 
 def _numbers(keys: Keys, reading: Reading, clause: Clause) -> None:
-    if not reading.numbers or not any(clause.start <= place < clause.end for place in reading.numbers):
+    places = reading.numbers_in(clause.start, clause.end)
+    if not places:
         return
     keys["#number"] = (clause.start, clause.end)
     for age in ages(reading, clause):
         keys[_age_key(age)] = (age.start, age.end)
-    if any(_sum(reading, clause, p) for p in reading.numbers if clause.start <= p < clause.end):
+    if any(_sum(reading, clause, p) for p in places):
         keys["#sum"] = keys["#number"]
-    here = (reading.tokens[p].form for p in reading.numbers if clause.start <= p < clause.end)
+    here = (reading.tokens[p].form for p in places)
     if any(4 <= len(form) <= 8 and form.isdigit() for form in here):
         keys["#digits"] = keys["#number"]
 
