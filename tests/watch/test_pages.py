@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import watch_pages
+from benchmarks import watch_pages, watch_rules
 from benchmarks.watch_talks import Fraud, Given, Talk, Turn, first_hit, fraud_talk, loud, right, spliced, widened
-from nitka.watch import parse_json
+from nitka.watch import load, parse, parse_json
+from nitka.watch.data import rule_book
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/watch.md", "docs/responsible-use.md", "docs/responsible-use.ru.md"]
+PAGES = [f"docs/{name}{ru}.md" for name in ("watch", "responsible-use", "watch-rules") for ru in ("", ".ru")]
 
 
 def page(name: str) -> str:
@@ -40,6 +41,35 @@ def test_the_request_of_the_page_raises_the_alert():
     assert parse_json({"content": "hello", "settings": {"state": True, "memory": json.loads(memory)}})["memory"][
         "flags"
     ]
+
+
+@pytest.mark.parametrize("language", watch_rules.PAGES)
+def test_the_list_of_rules_is_that_of_the_package(language):
+    """Else: `python -m benchmarks.watch_rules`."""
+    assert page(f"docs/{watch_rules.PAGES[language]}") == watch_rules.page(language, rule_book()[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "asks", "idiom"),
+    [
+        ("watch.md", "en", "can you send me a shottie", "wave at me live"),
+        ("watch.ru.md", "ru", "скинь мне фотулечку", "покажись мне вживую"),
+    ],
+)
+def test_the_words_of_the_page_can_be_used(tmp_path, name, code, asks, idiom):
+    (words,) = re.findall(r"```text\n(.*?)```", page(f"docs/{name}"), re.DOTALL)
+    (tmp_path / "languages" / code).mkdir(parents=True)
+    (tmp_path / "languages" / code / "forms.txt").write_text(words, encoding="utf-8")
+    own = load(tmp_path)
+    for text, flag in ((asks, "ask_photo"), (idiom, "ask_camera")):
+        assert flag in parse(text, language=code, watch=own).result.flags
+        assert flag not in parse(text, language=code).result.flags
+
+
+def test_the_request_of_the_russian_page_raises_the_alert():
+    (request,) = re.findall(r"```json\n(.*?)```", page("docs/watch.ru.md"), re.DOTALL)
+    (alert,) = parse_json(json.loads(request))["abuse"]
+    assert alert["rule"] == "G01" and "камеру" in alert["explanation"]
 
 
 def test_both_pages_on_responsible_use_have_the_same_shape():
