@@ -10,8 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nitka.watch import parse
+from nitka.watch import clauses, parse
 from nitka.watch.data import default
+from nitka.watch.engine import read
+from nitka.watch.memory import Memory
 
 SHORT, TIMES = 3_000, 4  # characters; how much longer the other text is
 MARKS = ("1. ", "24. 12. ", "1.\n", "1. хлеб\n2. молоко\n", "«", "(", "$", "?", "...", ", ", "- ", "a@b.ru ", "13 ")
@@ -54,3 +56,11 @@ def test_a_text_four_times_as_long_takes_about_four_times_the_steps(units: list[
     parse(unit * 2, language="en|ru")
     short = steps(unit * repeats)
     assert steps(unit * repeats * TIMES) < short * TIMES * 1.3
+
+
+@pytest.mark.parametrize("unit", (*MARKS, *SAID, "send ", "отправь "))
+def test_no_clause_is_longer_than_the_bound(unit: str) -> None:
+    """Work inside C (a slice, a union) is no call, so the counter above does not see it: the bound holds it."""
+    watch = default()
+    seen, _ = read(watch, unit * 500, watch.lexicon(("en", "ru")), Memory())
+    assert all(c.end - c.start <= clauses.LONGEST for s in seen.sentences for c in s.clauses)
